@@ -63,7 +63,9 @@ class Conversas:
     def __init__(
         self, dialect: Dialect, ids: Ids, mensagens: Mensagens, eventos: Eventos, diario: Diario | None = None
     ) -> None:
-        """Build the service. ``diario`` also records opt-outs and removals outside the database. None means no journal."""
+        """Build the service. ``diario`` is the journal that records opt-outs and removals outside the database; None
+        means that there is no journal.
+        """
         self.chamados = Chamados()
         self.pendencias = Pendencias(dialect, ids, self.chamados)
         self._listeners: list[AoReceber] = []
@@ -97,8 +99,9 @@ class Conversas:
             await self._leave_to_person(transaction, fato, mensagem, now)
 
     async def historica(self, transaction: Transaction, fato: Recebida, *, now: datetime) -> None:
-        """Apply an opt-out in an old message, and link the author of the message to the phone number. An old message
-        without an opt-out is not recorded. No listener is called, because an old message needs no answer.
+        """Apply an opt-out that an old message contains, and link the author of the message to the phone number. If the
+        old message contains no opt-out, do not record it. Listeners are not called, because an old message needs no
+        answer.
         """
         await self.telefone_de(transaction, fato.de, now=now)
         if not fato.texto or ler(fato.texto).opt_out is OptOut.NAO:
@@ -110,8 +113,8 @@ class Conversas:
     async def _identify(
         self, transaction: Transaction, fato: Recebida, now: datetime, *, opens: bool = True
     ) -> MensagemRecebida:
-        """Find the person, the conversation and the meaning of an inbound message. With ``opens``, a conversation is
-        opened for a known person who has no open conversation.
+        """Find the person, the conversation and the meaning of an inbound message. If ``opens`` is true and a known
+        person has no open conversation, open one.
         """
         telefone = await self.telefone_de(transaction, fato.de, now=now)
         person = None if telefone is None else await self._person(transaction, telefone)
@@ -136,7 +139,7 @@ class Conversas:
         )
 
     async def _record_inbound(self, transaction: Transaction, fato: Recebida, mensagem: MensagemRecebida) -> bool:
-        """Store an inbound message. Returns False if it is already recorded."""
+        """Store an inbound message. Returns False if the message is already stored."""
         leitura = mensagem.leitura
         return bool(
             await transaction.run(
@@ -159,7 +162,9 @@ class Conversas:
     async def _obey(
         self, transaction: Transaction, fato: Recebida, mensagem: MensagemRecebida, now: datetime
     ) -> str | None:
-        """Apply an opt-out, or record a probable opt-out for an operator to decide. Return None if the text is neither."""
+        """Apply an opt-out, or record a probable opt-out that an operator must decide. Return None if the text is
+        neither.
+        """
         leitura, cliente_id, telefone = mensagem.leitura, mensagem.cliente_id, mensagem.telefone
         if telefone is None or leitura.opt_out is OptOut.NAO:
             return None
@@ -219,7 +224,7 @@ class Conversas:
         await self._further(transaction, fato.message_id, fato.entrega, now)
 
     async def saiu(self, transaction: Transaction, saida: Saida) -> bool:
-        """Record a sent message. Returns False if it is already recorded."""
+        """Record a sent message. Returns False if the message is already recorded."""
         return bool(
             await transaction.run(
                 self._queries.went,
@@ -237,8 +242,8 @@ class Conversas:
         )
 
     async def ecos(self, reading: Reading, telefone: str, conteudo_hash: str, *, since: datetime) -> Sequence[EcoVisto]:
-        """Return the gateway's reports that this text was sent to this number. They show whether a send without an
-        answer succeeded.
+        """Return the gateway's reports that this text was sent to this number. Such a report proves that a send without
+        an answer succeeded.
         """
         rows = await reading.all(self._queries.echoes, chave=chave(telefone), hash=conteudo_hash, since=since)
         return [
@@ -258,8 +263,8 @@ class Conversas:
         return str((await self._open_conversation(transaction, cliente_id, chip_id, now))["id"])
 
     async def telefone_de(self, transaction: Transaction, quem: Address, *, now: datetime) -> str | None:
-        """Return the phone number of an address, or None if it is unknown. If an event contains a hidden address and
-        its number, the number is stored for later.
+        """Return the phone number of an address, or None if the number is unknown. If an event contains both a hidden
+        address and the phone number, store the number for later events.
         """
         if quem.lid is None:
             return quem.telefone
@@ -271,8 +276,8 @@ class Conversas:
         return quem.telefone
 
     async def parar(self, transaction: Transaction, cliente_id: str, *, origem: str, now: datetime) -> int:
-        """Record that this doctor gets no messages on Julia's initiative. Return the number of queued messages that
-        were cancelled.
+        """Record the opt-out of a doctor: Julia then starts no conversation with the doctor. Return the number of
+        queued messages that were cancelled.
         """
         await transaction.run(self._queries.opt_out_doctor, cliente_id=cliente_id, now=now)
         await transaction.run(self._queries.opt_out_state, cliente_id=cliente_id, now=now)
@@ -291,14 +296,14 @@ class Conversas:
     async def parar_numero(
         self, transaction: Transaction, telefone: str, *, origem: str, now: datetime
     ) -> tuple[str | None, int]:
-        """Record the opt-out of a phone number. Return the id of its doctor, or None, and the number of queued messages
-        that were cancelled.
+        """Record the opt-out of a phone number. Return the id of the doctor with this number, if any, and the number of
+        queued messages that were cancelled.
         """
         cliente_id = await self._doctor(transaction, telefone)
         return cliente_id, await self._stop(transaction, cliente_id, telefone, origem=origem, nome=None, now=now)
 
     async def parar_de_novo(self, transaction: Transaction, telefone: str, *, origem: str, now: datetime) -> bool:
-        """Apply an opt-out again after a restore. Returns False if it is already recorded in this database."""
+        """Apply an opt-out again after a restore. Returns False if this database already has the opt-out."""
         cliente_id = await self._doctor(transaction, telefone)
         known = await transaction.one(
             self._queries.has_stopped, cliente_id=cliente_id, telefone=telefone, other_form=other_form(telefone)
@@ -322,7 +327,7 @@ class Conversas:
         return cliente_id, cancelled
 
     async def remover(self, transaction: Transaction, cliente_id: str, *, now: datetime) -> bool:
-        """Delete name, documents and texts. The number is kept, so that it stays blocked."""
+        """Delete name, documents and texts of a person. The phone number is kept, so that the number stays blocked."""
         if not await transaction.run(self._queries.remove_doctor, cliente_id=cliente_id, now=now):
             return False
         await self._mensagens.cancelar(transaction, cliente_id, outcome=REMOVED, reason="removal", now=now)
@@ -332,8 +337,9 @@ class Conversas:
         return True
 
     async def _note(self, transaction: Transaction, kind: Kind, telefone: str, now: datetime) -> None:
-        """Write an opt-out or a removal to the journal before the database commits it. If the commit fails, the line in
-        the journal is harmless. Without the line, a restore of a backup would lose the committed opt-out.
+        """Write an opt-out or a removal to the journal before the database commits it. If the commit then fails, the
+        extra line in the journal is harmless. In the opposite order, a crash could lose the line, and a restored backup
+        would not contain the opt-out.
         """
         if self._diario is None or await self._diario.note(transaction, kind, telefone, now=now):
             return
@@ -380,8 +386,8 @@ class Conversas:
         regra: str,
         now: datetime,
     ) -> None:
-        """Record a probable opt-out for an operator to decide. Until the decision, messages to the person on Julia's
-        initiative are held back.
+        """Record a probable opt-out that an operator must decide. Until then, the messages that Julia would send to the
+        person on its own initiative are held back.
         """
         stopped = await transaction.one(
             self._queries.has_stopped, cliente_id=cliente_id, telefone=telefone, other_form=other_form(telefone)

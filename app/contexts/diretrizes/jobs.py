@@ -19,7 +19,7 @@ REJECTED = define("documento_invalido", "{documento} was ignored: {motivo}; corr
 
 
 class Urgentes(Protocol):
-    """Counts of the urgent vacancies after a run."""
+    """Counts of the urgent vacancies after a run of the job."""
 
     @property
     def total(self) -> int: ...
@@ -31,13 +31,13 @@ class Urgentes(Protocol):
 
 class Urgencias(Protocol):
     async def marcar(self, itens: Sequence[Mapping[str, Any]]) -> Urgentes:
-        """Mark as urgent exactly the vacancies that the briefing names."""
+        """Mark as urgent the vacancies that the briefing names, and remove the mark from all others."""
         ...
 
 
 class DirectiveJobs:
     def __init__(self, diretrizes: Diretrizes, fonte: Fonte, onde: str, urgencias: Urgencias | None = None) -> None:
-        """Create the jobs. ``onde`` names the source of the documents for operators: a folder, or the service. If
+        """Build the jobs. ``onde`` is the source of the documents as operators know it, such as a folder. If
         ``urgencias`` is None, no vacancy becomes urgent.
         """
         self._diretrizes = diretrizes
@@ -66,7 +66,7 @@ class DirectiveJobs:
 
     async def sincronizar_templates(self, call: JobCall) -> Outcome:
         """Apply the newest template of each type of campaign, if it has changed. An invalid template does not affect
-        the others.
+        other templates.
         """
         try:
             found = await self._fonte.templates()

@@ -60,7 +60,7 @@ _VACANCY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Lido:
-    """A document that could be read: the content of each directive by its type, and warnings for the document's author."""
+    """The directives of a valid document by type, and warnings for the author of the document."""
 
     diretrizes: Mapping[str, Json]
     avisos: Sequence[Reason] = field(default=())
@@ -68,7 +68,7 @@ class Lido:
 
 @dataclass(frozen=True, slots=True)
 class Invalido:
-    """A document that cannot be used. ``motivo`` names the error and its correction."""
+    """A document that cannot be used. ``motivo`` says what is wrong and how to correct it."""
 
     motivo: Reason
 
@@ -95,8 +95,8 @@ def ler_briefing(texto: str) -> Lido | Invalido:
 
 
 def ler_template(tipo: str, texto: str) -> Lido | Invalido:
-    """Read the template of a type of campaign as one directive. The directive's name is ``template_`` followed by the
-    type.
+    """Read the template of a type of campaign as one directive. The type of the directive is ``template_`` followed by
+    the type of the campaign.
     """
     sections = _sections(texto, TEMPLATE)
     if isinstance(sections, Invalido):
@@ -145,7 +145,7 @@ def _sections(texto: str, names: Mapping[str, str]) -> tuple[dict[str, list[str]
 
 
 def _plain(title: str) -> str:
-    """Return a heading in lower case without accents, emphasis and final colon."""
+    """Return a heading in lower case, without accents, emphasis and final colon."""
     letters = unicodedata.normalize("NFKD", title.strip().strip("*_: ").lower())
     return " ".join("".join(each for each in letters if not unicodedata.combining(each)).split())
 

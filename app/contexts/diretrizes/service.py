@@ -1,7 +1,7 @@
-"""Apply documents of operators as directives, in one transaction for each document.
+"""Store the sections of operators' documents as directives, in one transaction per document.
 
-A document with an unchanged hash changes nothing. An invalid document is recorded and changes no directive. If a new
-version omits a section, the directive of that section ends. Every version stays stored.
+If the hash of a document is unchanged, nothing changes. An invalid document is recorded but changes no directive. If a
+new version omits a section, the directive of that section ends. Every version stays stored.
 """
 
 import hashlib
@@ -35,22 +35,26 @@ class Documento:
 
 
 class Fonte(Protocol):
-    """The place where operators write documents. Both methods raise FonteIndisponivel if the documents cannot be read."""
+    """Source of the documents that operators write, such as a folder. Both methods raise FonteIndisponivel if the
+    documents cannot be read.
+    """
 
     @property
     def origem(self) -> str: ...
     async def briefing(self) -> Documento | None:
-        """Return the newest briefing, or None if there is none."""
+        """Return the newest briefing, or None if no briefing exists."""
         ...
 
     async def templates(self) -> Mapping[str, Documento]:
-        """Return the newest template of each type of campaign that has one."""
+        """Return the newest template of each type of campaign. Types without a template are absent."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Aplicado:
-    """A new version was applied. ``mudou`` lists the directives that were added, changed or ended."""
+    """Result: a new version of a document was applied. ``mudou`` lists the directives that were added, changed or
+    ended.
+    """
 
     documento: str
     hash: str
@@ -61,7 +65,7 @@ class Aplicado:
 
 @dataclass(frozen=True, slots=True)
 class Igual:
-    """The document has not changed since the active version."""
+    """Result: the document is the same as its active version."""
 
     documento: str
     hash: str
@@ -69,7 +73,7 @@ class Igual:
 
 @dataclass(frozen=True, slots=True)
 class Rejeitado:
-    """The document is invalid. The active directives are unchanged."""
+    """Result: the document is invalid, and the active directives are unchanged."""
 
     documento: str
     hash: str
@@ -112,8 +116,8 @@ class Diretrizes:
     async def aplicar(
         self, nome: str, documento: Documento, origem: str, ler: Callable[[str], Lido | Invalido], invalido: Invalido
     ) -> Resultado:
-        """Apply one document. ``nome`` identifies the document across its versions. ``invalido`` is returned if its
-        bytes are not UTF-8 text.
+        """Apply one document. ``nome`` identifies the document across its versions. ``invalido`` is the error for a
+        document that is not UTF-8 text.
         """
         text = documento.texto or ""
         read = invalido if documento.texto is None else ler(text)

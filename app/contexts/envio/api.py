@@ -1,4 +1,6 @@
-"""Interface of the send protocol for the channels: the possible answers of a channel, and the messages that it sends."""
+"""Interface of the send protocol for channels such as WhatsApp: the messages that a channel sends, and its possible
+answers.
+"""
 
 from app.contexts.envio.canal import (
     BEFORE,

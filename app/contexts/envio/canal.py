@@ -29,7 +29,7 @@ ECHO_PENDING = define("eco_pendente", "the confirmation of the send may still ar
 
 @dataclass(frozen=True, slots=True)
 class Enviada:
-    """The channel accepted the message. ``jid`` is the address of the recipient."""
+    """Answer of a channel: it accepted the message. ``jid`` is the address of the recipient."""
 
     message_id: str
     jid: str
@@ -37,7 +37,9 @@ class Enviada:
 
 @dataclass(frozen=True, slots=True)
 class NaoEnviada:
-    """The message was certainly not sent. It is retried, and fails after the last attempt."""
+    """Answer of a channel: the message was certainly not sent. The send is retried; after the last attempt, the message
+    fails.
+    """
 
     desfecho: Desfecho
     why: str
@@ -45,7 +47,9 @@ class NaoEnviada:
 
 @dataclass(frozen=True, slots=True)
 class Suspensa:
-    """The message was certainly not sent, for a reason outside the message. It waits, and no attempt is counted."""
+    """Answer of a channel: the message was certainly not sent, for a reason outside the message. The message waits, and
+    no attempt is counted.
+    """
 
     until: datetime | timedelta
     why: str
@@ -53,7 +57,7 @@ class Suspensa:
 
 @dataclass(frozen=True, slots=True)
 class Recusada:
-    """The channel can never send the message."""
+    """Answer of a channel: it can never send this message."""
 
     desfecho: Desfecho
     why: str
@@ -61,7 +65,7 @@ class Recusada:
 
 @dataclass(frozen=True, slots=True)
 class Duvidosa:
-    """The message may or may not have been sent."""
+    """Answer of a channel: the message may or may not have been sent."""
 
     why: str
 
@@ -71,7 +75,9 @@ Resposta: TypeAlias = Enviada | NaoEnviada | Suspensa | Recusada | Duvidosa
 
 @dataclass(frozen=True, slots=True)
 class Lembrada:
-    """The message was already sent before the database was restored. ``mensagem`` names the sender that sent it."""
+    """The message was already sent before the database was restored. ``mensagem`` names the chip or account that sent
+    it.
+    """
 
     mensagem: Mensagem
     achada: Achada
@@ -79,25 +85,25 @@ class Lembrada:
 
 @dataclass(frozen=True, slots=True)
 class SemProva:
-    """The database was restored, and it cannot be proved whether the message was already sent before the restore."""
+    """The database was restored, and no proof exists whether the message was sent before the restore."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ausente:
-    """Proof that the message was not sent."""
+    """The channel proves that the message was not sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Incerta:
-    """No proof yet whether the message was sent. A search before ``until`` would find no proof either."""
+    """The channel cannot prove yet whether the message was sent. Another search makes no sense before ``until``."""
 
     why: str
     until: datetime | None = None
 
 
 class Remessa(Protocol):
-    """One attempt to send a message. The sender is chosen, and its circuit breakers have admitted the attempt. The
-    caller calls either ``send`` or ``give_back``.
+    """One attempt to send a message. The sender (a chip or an account) is chosen, and the circuit breakers have
+    admitted the attempt. The caller must call either ``send`` or ``give_back``.
     """
 
     @property
@@ -106,34 +112,40 @@ class Remessa(Protocol):
         ...
 
     async def still_may(self, transaction: Transaction, *, now: datetime) -> bool:
-        """Return whether the sender may still send. The check is part of the transaction that stores the intent."""
+        """Return whether the sender is still allowed to send. The check runs in the transaction that stores
+        the intent.
+        """
         ...
 
     def assign(self, mensagem: Mensagem) -> Mensagem:
-        """Return a copy of the message that names this sender."""
+        """Return a copy of the message that names the chosen sender."""
         ...
 
     async def send(self, mensagem: Mensagem) -> Resposta: ...
 
     async def give_back(self) -> None:
-        """Return the unused tickets to the circuit breakers, because no call is made."""
+        """Return the unused permissions to the circuit breakers, because the message is not sent."""
 
 
 class Canal(Protocol):
     async def prepare(
         self, fatos: Fatos, tipo: TipoDeMensagem, hash: str
     ) -> Remessa | Lembrada | SemProva | Recusada | Snooze:
-        """Choose the sender of a message. If the message may have been sent before a restore, search for it first."""
+        """Choose the chip or account that sends a message. If the message may have been sent before a restore of the
+        database, search for it first.
+        """
         ...
 
     async def look_up(self, doubt: Duvida) -> Achada | Ausente | Incerta:
-        """Search for a message in doubt. The caller has already checked that no echo proves the send."""
+        """Search for a message in doubt. The caller has already checked that no echo (a report of the gateway) proves
+        the send.
+        """
         ...
 
 
 async def blind_since(database: Database, created_at: datetime, now: datetime) -> Restored | None:
-    """Return the first restore that may have lost the record that this message was sent. ``created_at`` is the time at
-    which the message was queued. Return None if there is no such restore.
+    """Return the first restore of the database that may have lost the record that a message was sent. ``created_at`` is
+    the time at which the message was queued. Return None if no restore can have lost it.
     """
     for restored in await blind_restores(database):
         if created_at < restored.restored_at or now < restored.restored_at + LOOKED_FOR_AFTER_RESTORE:

@@ -1,4 +1,4 @@
-"""Resolve messages in doubt: the channel's answer was lost, so it is unknown whether they were sent.
+"""Resolve messages in doubt: the channel's answer was lost, so it is unknown whether the message was sent.
 
 in doubt ─▶ an echo or the channel's search finds it ──▶ enviada
          ─▶ the channel proves that it was not sent ────▶ pendente: it may be sent again
@@ -41,7 +41,8 @@ class NotInDoubt(BatutaError):
 class Reconciliador:
     """Loop that resolves messages in doubt.
 
-    Several processes may run this loop at the same time: the first one settles a doubt, and the others change nothing.
+    Several processes may run this loop at the same time. The first process settles a message, and the others then
+    change nothing.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Reconciliador:
         on_return: Callable[[], None] = lambda: None,
         name: str = "reconciliador",
     ) -> None:
-        """Build the loop. ``on_return`` is called when a message may be sent again."""
+        """Build the loop. ``on_return`` is called when a message returns to the queue."""
         self.name = name
         self.wakeup = Wakeup()
         self._database = database
@@ -73,7 +74,7 @@ class Reconciliador:
         return Again() if settled == BATCH else Idle(self._clock.now() + LOOK_EVERY)
 
     async def look(self) -> int:
-        """Examine one batch of messages in doubt, and return how many of them were resolved."""
+        """Examine one batch of messages in doubt, and return how many were resolved."""
         by_sender: dict[str | None, list[Duvida]] = {}
         for doubt in await self._registro.in_doubt(self._database, self._fila, limit=BATCH):
             by_sender.setdefault(doubt.instance, []).append(doubt)
@@ -88,7 +89,7 @@ class Reconciliador:
         return sum([await self._reconcile_one(doubt) for doubt in doubts])
 
     async def decide(self, id: str, *, sent: bool, by: str) -> None:
-        """Settle a parked message as the operator ``by`` decided. The audit log records the decision."""
+        """Settle a parked message as the operator ``by`` decided, and record the decision in the audit log."""
         found = await self._registro.message(self._database, id) if is_uuid(id) else None
         if found is None or found[1] != EnvioEstado.PARKED:
             raise NotInDoubt(id=id)
@@ -119,7 +120,7 @@ class Reconciliador:
             self._on_return()
 
     async def _reconcile_one(self, doubt: Duvida) -> bool:
-        """Resolve one message in doubt. An error or a timeout does not stop the rest of the batch."""
+        """Resolve one message in doubt. An error or a timeout does not affect the other messages of the batch."""
         deadline = self._clock.now() + ONE_WITHIN
         match await call_with_deadline(partial(self._settle, doubt), deadline, self._clock, "a doubt"):
             case Returned(value=ended):

@@ -1,5 +1,5 @@
-"""Jobs of the send queue. The worker does the same work continuously. Job and worker cannot process the same message,
-because each of them claims a message before processing it.
+"""Jobs of the send queue, which do the same work as the worker does continuously. A job and a worker never process the
+same message, because each claims a message before processing it.
 """
 
 from collections.abc import Awaitable, Callable, Sized
@@ -62,10 +62,11 @@ class MessageJobs:
         self._clock = clock
 
     async def processar_mensagens_agendadas(self, call: JobCall) -> Outcome:
-        """Release the messages of dead workers, expire old messages, store dead letters, resolve doubts, and send due
-        messages.
+        """Process the send queue once: release messages of dead workers, expire old messages, store dead letters,
+        resolve messages in doubt, and send due messages.
 
-        The run counts the sent messages as its items. ``vistas`` also counts messages that have to wait or are blocked.
+        The run reports the number of sent messages as its items. ``vistas`` also counts messages that have to wait or
+        are blocked.
         """
         rescued = len(await self._rescue())
         expired = await self._expire()

@@ -63,7 +63,9 @@ class SendQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mensagem:
-    """A queued message in the send protocol. A write with an outdated ``fence`` changes nothing."""
+    """A queued message. ``fence`` is the number of its claim: a write with the number of an older claim changes
+    nothing.
+    """
 
     id: str
     fence: int
@@ -113,7 +115,9 @@ class Duvida:
 
 
 class Testemunha(NamedTuple):
-    """A message that was certainly sent. If the gateway still has this message, it also has every later message."""
+    """A message that was certainly sent, used as proof: if the gateway still stores this message, it also stores every
+    later message.
+    """
 
     telefone: str
     message_id: str
@@ -131,7 +135,9 @@ class Registro:
         rates: Rates,
         resumos: Resumos,
     ) -> None:
-        """Build the statements. ``resumos`` computes the digests by which an opt-out without a stored number is found."""
+        """Build the statements. ``resumos`` computes the digest of a phone number, by which an opt-out is found even if
+        its number is not stored.
+        """
         self._resumos = resumos
         self._queries = load_queries(SendQueries, "envio.sql", dialect)
         self._alcance = Alcance(dialect)
@@ -142,13 +148,13 @@ class Registro:
         self._rates = rates
 
     async def alone(self, transaction: Transaction, cliente_id: str) -> None:
-        """Lock one doctor until the transaction ends, so that two messages to the same doctor are decided one after the
-        other.
+        """Lock one doctor until the transaction ends, so that decisions about two messages to the same doctor cannot
+        overlap.
         """
         await self._mensagens.travar(transaction, cliente_id)
 
     async def facts(self, reading: Reading, lease: Lease, hash: str, *, now: datetime) -> Fatos | None:
-        """Return the facts for the decision about a message, or None if the lease is lost."""
+        """Return the facts that decide whether a message may be sent, or None if the lease of the message is lost."""
         inbound, telefone = lease.row["metadata"].get("inbound_message_id"), lease.row["telefone_destino"]
         row = await reading.one(
             self._queries.facts,
@@ -168,7 +174,9 @@ class Registro:
     async def intend(
         self, transaction: Transaction, lease: Lease, mensagem: Mensagem, hash: str, *, now: datetime
     ) -> bool:
-        """Store the intent to send. Returns False if the lease is lost, or if an operator stopped the message."""
+        """Store the intent to send a message. Returns False if the lease is lost, or if an operator stopped the
+        message.
+        """
         return bool(
             await transaction.run(
                 self._queries.intend,
@@ -246,9 +254,9 @@ class Registro:
         *,
         now: datetime,
     ) -> bool:
-        """Record that the message will not be sent. A failed message becomes a dead letter.
+        """Record that a message will never be sent. A failed message becomes a dead letter.
 
-        Returns False if another process recorded an end first.
+        Returns False if another process has already settled the message.
         """
         why = encode(mask_text(reason, LONGEST_ERROR), LONGEST_ERROR)
         key = {"id": mensagem.id, "fence": mensagem.fence}
@@ -296,7 +304,9 @@ class Registro:
     async def park_unproven(
         self, transaction: Transaction, lease: Lease, mensagem: Mensagem, hash: str, reason: str, *, now: datetime
     ) -> None:
-        """Park a message if it cannot be proved whether it was sent before the restore. An operator decides about it."""
+        """Park a message for an operator's decision, because nothing proves whether the message was sent before the
+        restore.
+        """
         parked = await transaction.run(
             self._queries.park_unproven,
             id=lease.id,
@@ -321,8 +331,8 @@ class Registro:
     async def echo(
         self, reading: Reading, mensagem: Mensagem, hash: str, instance: str | None, *, since: datetime
     ) -> Achada | None:
-        """Return the gateway's report that this chip sent this text to this number. A report that belongs to another
-        queued message does not count.
+        """Return the gateway's report that this chip sent this text to this number. Reports that belong to another
+        queued message are ignored.
         """
         for echo in await self._conversas.ecos(reading, mensagem.telefone, hash, since=since):
             if echo.fila_id is None and echo.instance == instance:
@@ -330,9 +340,9 @@ class Registro:
         return None
 
     async def witness(self, reading: Reading, instance: str, *, before: datetime, since: datetime) -> Testemunha | None:
-        """Return the last message that this chip sent.
+        """Return the last message that this chip sent in the given period.
 
-        If the gateway no longer has this message, it cannot prove that another message was not sent.
+        If the gateway no longer has that message, it deletes messages, and a missing message proves nothing.
         """
         row = await reading.one(self._queries.witness, instance=instance, before=before, since=since)
         return (
@@ -344,7 +354,7 @@ class Registro:
         return await reading.one(self._queries.claimed, id=mensagem.id, message_id=message_id) is not None
 
     async def message(self, reading: Reading, id: str) -> tuple[Mensagem, str | None] | None:
-        """Return a message and its ``envio_estado``."""
+        """Return a message with its ``envio_estado`` (the state of its send), or None if the message does not exist."""
         row = await reading.one(self._queries.message, id=id)
         return None if row is None else (_message(row), row["envio_estado"])
 
@@ -357,8 +367,8 @@ class Registro:
         return bool(expired)
 
     async def store_dead_letters(self, transaction: Transaction, *, now: datetime, limit: int) -> int:
-        """Store the missing dead letters of messages whose workers died. Mark the dead letters of retried messages as
-        done.
+        """Store the missing dead letters of messages that failed because their workers died. Mark dead letters as done
+        if the message was retried.
         """
         await transaction.run(self._queries.remove_dead_letters, now=now)
         dead = await transaction.all(self._queries.dead, limit=limit)

@@ -1,4 +1,4 @@
-"""The send protocol: a message is neither lost nor sent twice. Every channel uses it.
+"""The send protocol: no message is lost or sent twice. Every channel uses it.
 
     pendente ─claim─▶ allowed? which sender? ─▶ INTENT, in one transaction ─▶ the call ─▶ enviada
                           │                     │ hours, pause, limits,       ├─ provably not sent ──▶ pendente, later
@@ -7,8 +7,8 @@
                      later, or never            ▼
                                       a crash here leaves a doubt, never a second message
 
-The intent is stored before the call. The call must begin within two seconds of the decision; otherwise it is not
-made.
+The intent is stored before the call to the channel. If the call does not begin within two seconds of the decision, it
+is not made.
 """
 
 from collections.abc import Awaitable, Callable
@@ -75,7 +75,7 @@ RulesNow: TypeAlias = Callable[[Transaction | Database, str | None, str | None],
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intencao:
-    """The stored intent to send this message by this sender."""
+    """The stored intent to send a message with the chosen chip or account."""
 
     mensagem: Mensagem
     remessa: Remessa
@@ -86,13 +86,13 @@ class Intencao:
 
 @dataclass(frozen=True, slots=True)
 class Perdida:
-    """The lease is lost, or the sender may no longer send. The message is not sent now."""
+    """The message is not sent now, because the lease is lost or the chip or account may no longer send."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SenderParts:
-    """The services that a sender uses. ``call_within`` is how long a decision is valid. A call that has not begun by
-    then is not made.
+    """The services that a sender uses. ``call_within`` is how long the decision to send stays valid. A call that has
+    not begun by then is not made.
     """
 
     database: Database
@@ -201,8 +201,7 @@ class Remetente:
         """Check every condition again in the transaction that stores the intent, so that the decision is still valid
         when the message is sent.
 
-        The limits are reserved before the other checks, because a reservation may take time, and earlier checks would
-        then be outdated.
+        The rate limits are reserved first, because a reservation may take time and would make earlier checks outdated.
         """
         wanted = self._limites.de(tipo, medico=seen.cliente_id, telefone=seen.telefone)
         async with self._database.transaction() as transaction:
@@ -237,7 +236,7 @@ class Remetente:
         )
 
     def _remember_full_limit(self, tipo: TipoDeMensagem, hold: Hold) -> None:
-        """If a limit that other messages share is full, remember this, so that the next message of this type waits
+        """Remember that a limit is full if all messages of a type share it, so that the next message of this type waits
         without a database query.
         """
         reason = hold.reason

@@ -1,7 +1,7 @@
 """Keep sent messages, opt-outs and removals when an older backup replaces the database.
 
-If the replaced database can be read, its records take precedence. Otherwise opt-outs and removals come from the
-journal, and the sender searches for each queued message at the gateway before it sends the message (``envio``).
+If the replaced database can be read, its records take precedence. Otherwise, opt-outs and removals come from the
+journal. In that case the gateway is searched for each queued message before the message is sent (``envio``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ class RestoreQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaterFacts:
-    """Records that the replaced database has and the backup does not, because they are newer."""
+    """Records of the replaced database that are newer than the backup."""
 
     messages: Sequence[Row]
     people: Sequence[Row]
@@ -86,9 +86,9 @@ class Restauracao:
         return await self._replay(new, restored, counts)
 
     async def _carry_over(self, new: Transaction, old: LaterFacts) -> int:
-        """Copy the outcome of each message from the replaced database.
+        """Copy the outcomes of messages from the replaced database.
 
-        A message that is not in the backup is copied only if it was sent, or may have been sent.
+        A message that the backup lacks is copied only if it was sent, or may have been sent.
         """
         there = {name: await self._ids(new, query) for name, query in self._parents.items()}
         known = 0

@@ -1,7 +1,7 @@
 """Health of the send queue, for ``/health/fila`` and the health score.
 
-The engine checks every queue for backlog, age, dead items and a live consumer. This module adds the problems that only
-the send queue has: messages that wait for a gateway, and parked messages about which an operator must decide.
+For every queue, the engine already checks backlog, age, dead items and a live consumer. This module adds problems that
+only the send queue has: messages that wait for a gateway, and parked messages that an operator must decide.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterator
@@ -60,7 +60,8 @@ class FilaQueries:
 class MedidasDaFila:
     """Figures of the send queue.
 
-    Only due messages count as backlog. A message that waits for the sending hours or for its retry is not late.
+    The backlog contains only messages that are due. A message that waits for the sending hours or for its retry is not
+    late.
     """
 
     now: datetime
@@ -85,7 +86,7 @@ class MedidasDaFila:
 
 
 def alertas(medidas: MedidasDaFila) -> Iterator[tuple[Severity, str]]:
-    """Yield each exceeded limit with its figure."""
+    """Yield a severity and a text for each exceeded threshold."""
     limits = THRESHOLDS
     if not medidas.pausada:
         yield from _backlog_alerts(medidas)

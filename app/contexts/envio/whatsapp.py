@@ -1,7 +1,7 @@
 """WhatsApp as a channel of the send protocol: chips send through the gateway.
 
-A message in doubt counts as not sent under three conditions (decision 0016): two minutes have passed since the attempt,
-the instance is online, and the gateway has the chip's previous message but not the message in doubt.
+A message in doubt is treated as not sent if three conditions hold (decision 0016): two minutes have passed since the
+attempt, the instance is online, and the gateway has the chip's previous message but not the message in doubt.
 """
 
 from collections.abc import Callable, Sequence
@@ -86,7 +86,7 @@ class Bans(Protocol):
 class CanalWhatsApp:
     """Sends messages with chips, and searches the gateway for messages that were sent.
 
-    ``since`` is the time at which this process opened its database. No restore happened later, because a restore
+    ``since`` is the time at which this process opened its database. No later restore is possible, because a restore
     requires that all processes are stopped.
     """
 
@@ -117,8 +117,9 @@ class CanalWhatsApp:
     ) -> Lembrada | SemProva | Snooze | None:
         """Search for the message at the gateway, because any chip may have sent it before the database was restored.
 
-        A message older than this process waits until the gateway answers. After a restore that lost sent messages, a
-        message is sent only if the gateway proves that it was not sent. Otherwise an operator decides.
+        A message that was queued before this process started waits until the gateway answers. After a restore that lost
+        sent messages, a message is sent only if the gateway proves that it was not sent before; otherwise an operator
+        decides.
         """
         created_at, now = fatos.pedido.created_at, self.clock.now()
         blind = await blind_since(self.database, created_at, now)
@@ -177,8 +178,8 @@ class CanalWhatsApp:
         return Ausente() if await self._remembers(instance, doubt.since) else Incerta(FORGETS())
 
     async def _remembers(self, instance: str, before: datetime) -> bool:
-        """Return whether the gateway still has the last message that this instance sent before an instant. If the
-        gateway deletes messages, a missing message proves nothing.
+        """Return whether the gateway still has the last message that this instance sent before the instant. If not, the
+        gateway deletes messages, and a missing message proves nothing.
         """
         witness = await self.registro.witness(self.database, instance, before=before, since=before - REMEMBERED)
         if witness is None:

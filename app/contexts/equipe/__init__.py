@@ -1,1 +1,1 @@
-"""The team: notices to the team that a conversation needs a person, and the help desk in which people answer."""
+"""The team: notices that a conversation needs a person, and the help desk in which people answer doctors."""

@@ -4,8 +4,8 @@
                                                                            ├──▶ cancelado: a person has the conversation
                                                                            └──▶ erro: refused too often, or uncertain
 
-The transaction that records the need also queues the notice. After a request without an answer, the notice is repeated
-only if the destination recognises repetitions. Otherwise an operator repeats it with ``batuta queue retry``.
+The notice is queued in the transaction that records the need. If a request gets no answer, the notice is repeated only
+if the destination recognises repetitions. Otherwise an operator repeats it with ``batuta queue retry``.
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ DIED = define("aviso_interrompido", "the process stopped during the request")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aviso:
-    """A notice without personal data. ``conversa_id`` is None for a message of a stranger."""
+    """A notice to the team, without personal data. ``conversa_id`` is None if the message came from a stranger."""
 
     id: str
     motivo: str
@@ -69,7 +69,7 @@ class Aviso:
 
 
 class Canal(Protocol):
-    """A destination of notices."""
+    """A destination of notices to the team."""
 
     @property
     def nome(self) -> str: ...
@@ -94,8 +94,8 @@ class NoticeQueries:
 
 
 class Avisos:
-    """Queues notices, as a listener for requests for a person (``AoChamar``). Sends queued notices, as the handler of
-    the queue.
+    """Listens for requests for a person (``AoChamar``) and queues a notice for each. Handles the queue by sending the
+    notices.
     """
 
     def __init__(self, database: Database, canais: Sequence[Canal], clock: Clock) -> None:
@@ -106,7 +106,7 @@ class Avisos:
         self.fila: Fila | None = None  # set when the queue is registered
 
     async def chamada(self, transaction: Transaction, chamado: Chamado, *, now: datetime) -> None:
-        """Queue one notice for each destination, unless the team was already notified with the same key."""
+        """Queue one notice for each destination, unless a notice with the same key was already queued."""
         if not self.canais or self.fila is None:
             return
         values = {
@@ -118,7 +118,7 @@ class Avisos:
         await self.fila.put(items, within=transaction)
 
     async def aplicado(self, transaction: Transaction, aplicado: Aplicado) -> None:
-        """For each destination, queue one notice that the briefing changed."""
+        """Queue one notice per destination that the briefing changed."""
         if aplicado.documento != BRIEFING or not aplicado.mudou or self.fila is None:
             return
         detail = f"{', '.join(aplicado.mudou)} (avisos: {len(aplicado.avisos)})"

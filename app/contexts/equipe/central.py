@@ -1,4 +1,4 @@
-"""Interface to the help desk, in which people of the team answer doctors. Chatwoot implements it."""
+"""Interface to the help desk, in which people of the team answer doctors. The implementation is for Chatwoot."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -24,7 +24,7 @@ class Falha:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ficha:
-    """A conversation to open in the help desk. The help desk does not receive the doctor's phone number."""
+    """Data to open a conversation in the help desk. They do not include the doctor's phone number."""
 
     conversa_id: str
     cliente_id: str
@@ -60,7 +60,7 @@ class Central(Protocol):
 
     async def publicar(self, central_id: int, publicacao: Publicacao) -> Falha | None: ...
     async def etiquetar(self, central_id: int, mais: Sequence[str], menos: Sequence[str]) -> Falha | None:
-        """Add and remove labels. Other labels of the conversation are kept."""
+        """Add and remove labels of a conversation. Other labels are kept."""
         ...
 
     async def mudar(self, central_id: int, *, aberta: bool) -> Falha | None:

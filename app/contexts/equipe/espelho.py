@@ -1,11 +1,11 @@
-"""Mirror conversations that need a person, or that a person handles, to the help desk.
+"""Copy conversations to the help desk while they need a person, or a person handles them.
 
     a person is needed ──▶ opened and labelled in the help desk, with the last messages
     messages of doctor, Julia and team ──▶ published in order
     Julia handles the conversation again, or it ends ──▶ resolved in the help desk
 
-Each event adds a row to ``central_fila``. The rows of one conversation run one after the other. The handler compares
-the conversation with the help desk and writes the difference, so a repeated row changes nothing.
+Each event adds a row to the queue ``central_fila``. The rows of one conversation run one after the other. The handler
+compares the conversation with the help desk and writes the difference, so a repeated row changes nothing.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 
 class _Parou(Exception):
-    """Raised to end the handling of a row of ``central_fila`` early. ``outcome`` is the outcome of the row."""
+    """Raised to stop handling a row of the queue ``central_fila``. ``outcome`` is the outcome of the row."""
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
@@ -80,8 +80,8 @@ class MirrorQueries:
 
 
 class Espelho:
-    """Queues changes of conversations, as a listener. Writes queued changes to the help desk, as the handler of the
-    queue.
+    """Listens for changes of conversations and queues them. Handles the queue by writing the changes to the
+    help desk.
     """
 
     def __init__(self, database: Database, central: Central, circuits: Circuits, clock: Clock) -> None:
@@ -93,17 +93,17 @@ class Espelho:
         self._queries = load_queries(MirrorQueries, "espelho.sql", database.dialect)
 
     async def chamada(self, transaction: Transaction, chamado: Chamado, *, now: datetime) -> None:
-        """Queue the opening of a conversation that needs a person."""
+        """Queue that a conversation needs a person, so that it is opened in the help desk."""
         if chamado.conversa_id is not None:
             await self._queue(transaction, chamado.conversa_id)
 
     async def mudada(self, transaction: Transaction, conversa_id: str, *, now: datetime) -> None:
-        """Queue for the help desk that the conversation is now handled by another person, or by Julia."""
+        """Queue that the conversation has ended, or that another person or Julia now handles it."""
         await self._queue(transaction, conversa_id)
 
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
-        """Queue an inbound message of a conversation that a person handles. Always returns None, because copying a
-        message to the help desk does not answer it.
+        """Queue an inbound message of a conversation that a person handles. Always return None: a copy in the help desk
+        does not answer the message.
         """
         if mensagem.com_pessoa and mensagem.conversa_id is not None:
             await self._queue(transaction, mensagem.conversa_id)
@@ -119,7 +119,7 @@ class Espelho:
         await self._queue(transaction, mensagem.conversa_id)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Queue a note that a message from the help desk was not sent."""
+        """Queue a note for the help desk that a message written there was not sent."""
         if mensagem.conversa_id is not None and FROM_CENTRAL in mensagem.metadata:
             nota = NOTE.format(desfecho=mensagem.desfecho.value)
             await self._queue(transaction, mensagem.conversa_id, nota=nota, nota_de=mensagem.id)
@@ -163,7 +163,7 @@ class Espelho:
         return central_id
 
     async def _publish(self, talk: Row, central_id: int) -> int:
-        """Publish the messages that the help desk does not have, oldest first. Return their number."""
+        """Publish the messages that the help desk lacks, oldest first. Return their number."""
         rows = await self._database.all(self._queries.unpublished, id=talk["id"], limite=AT_A_TIME)
         known = await self._ask(partial(self._central.publicadas, central_id)) if rows else frozenset[str]()
         for row in rows:
@@ -176,7 +176,7 @@ class Espelho:
         return len(rows)
 
     async def _set_state(self, talk: Row, central_id: int) -> None:
-        """Set the labels of the conversation, and open or resolve it."""
+        """Set the labels of the conversation in the help desk, and open or resolve the conversation there."""
         is_led = talk["controlled_by"] == "human" and talk["precisa"]
         labels = [JULIA, *([talk["motivo"]] if talk["motivo"] else []), *([HUMANO] if is_led else [])]
         if talk["precisa"]:

@@ -1,4 +1,4 @@
-"""Apply the actions of people in the help desk to the conversations of Julia.
+"""Apply the actions of people in the help desk to Julia's conversations.
 
     a person writes to the doctor   ──▶ the person handles the conversation, and the message is queued as ``manual``
     assigned to a person            ──▶ the person handles the conversation
@@ -7,7 +7,7 @@
     resolved, with label continuar  ──▶ Julia handles the conversation; held messages continue
     label humano                    ──▶ the conversation needs a person
 
-The help desk also sends events about Julia's own changes. These events change nothing.
+The help desk also sends events about changes that Julia made. These events change nothing.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,9 @@ class DeskQueries:
 
 
 class Recados:
-    """Applies the actions of people in the help desk, each in the transaction that settles the delivery of the webhook."""
+    """Applies the actions of people in the help desk. Each action is applied in the transaction that settles its
+    webhook delivery.
+    """
 
     def __init__(
         self, dialect: Dialect, conversas: Conversas, atendimento: Atendimento, estagios: Estagios, fila: Fila
@@ -56,8 +58,8 @@ class Recados:
         self._queries = load_queries(DeskQueries, "recados.sql", dialect)
 
     async def escrita(self, transaction: Transaction, fato: EscritaNaCentral, *, now: datetime) -> None:
-        """Queue a message that a person wrote. From then on this person handles the conversation, unless a colleague
-        already does.
+        """Queue a message that a person wrote. This person then handles the conversation, unless a colleague already
+        does.
         """
         talk = await transaction.one(self._queries.of_central, central_id=fato.central_id)
         if talk is None or not fato.texto.strip():
@@ -78,7 +80,7 @@ class Recados:
         await self._fila.put([item], within=transaction)
 
     async def mudanca(self, transaction: Transaction, fato: MudancaNaCentral, *, now: datetime) -> None:
-        """Apply a change of a conversation, unless a later change was already applied."""
+        """Apply a change that a person made to a conversation, unless a later change was already applied."""
         talk = await transaction.one(self._queries.of_central, central_id=fato.central_id)
         if talk is None or talk["status"] not in OPEN:
             return
@@ -120,7 +122,7 @@ class Recados:
         )
 
     async def _open_again(self, transaction: Transaction, talk: Row, central_id: int, now: datetime) -> str:
-        """Return the doctor's open conversation, and link it to the help desk in place of the ended conversation."""
+        """Return the doctor's open conversation. In the help desk, it replaces the ended conversation."""
         id = await self._conversas.conversa(transaction, str(talk["cliente_id"]), None, now=now)
         await transaction.run(self._queries.unlink, id=talk["id"])
         await transaction.run(self._queries.relink, id=id, central_id=central_id, desde=now)

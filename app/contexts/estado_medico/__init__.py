@@ -1,1 +1,3 @@
-"""The state of each doctor: temperature, lifecycle, permission, objections. Some rules of sending depend on it."""
+"""The state of each doctor: temperature (interest in shifts), stage of the lifecycle, permission to write, objections.
+Some sending rules depend on it.
+"""

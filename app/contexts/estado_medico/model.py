@@ -1,4 +1,4 @@
-"""Rules for the state of a doctor, without database access."""
+"""Rules for the state of a doctor. The rules do not access the database."""
 
 import re
 import unicodedata
@@ -72,8 +72,8 @@ class DataPassada(BatutaError):
 
 
 class Correcao(TypedDict, total=False):
-    """Fields that an operator corrects. An absent field is unchanged. None in ``descanso_ate`` ends the rest (a period
-    without messages from Julia). None in ``proximo_contato`` cancels the agreed next contact.
+    """Fields that an operator corrects. An absent field is unchanged. With ``descanso_ate`` None, the doctor's rest (a
+    period without messages from Julia) ends. With ``proximo_contato`` None, the agreed next contact is cancelled.
     """
 
     temperatura: float
@@ -84,7 +84,9 @@ class Correcao(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Efeito:
-    """Effect of one inbound message. ``gravidade`` is None if the message is not an objection."""
+    """Effect of one inbound message on the state of the doctor. ``gravidade`` is None if the message is not an
+    objection.
+    """
 
     sobe: float
     gravidade: Gravidade | None = None
@@ -93,8 +95,8 @@ class Efeito:
 
 @dataclass(frozen=True, slots=True)
 class Queda:
-    """By how much a doctor's temperature falls. ``ate`` is the instant up to which the days without a message are
-    counted.
+    """The fall of a doctor's temperature. ``quanto`` is the amount, and ``ate`` the end of the last day that is
+    included.
     """
 
     quanto: float
@@ -102,9 +104,9 @@ class Queda:
 
 
 def efeito_de(leitura: Leitura, texto: str) -> Efeito:
-    """Return the effect of an inbound message on the state.
+    """Return the effect of an inbound message on the doctor's state.
 
-    A certain or probable opt-out and a grave objection do not raise the temperature.
+    Most messages raise the temperature. Opt-outs, probable opt-outs and grave objections do not.
     """
     if leitura.opt_out is not OptOut.NAO:
         return Efeito(0.0)
@@ -125,8 +127,8 @@ def eh_grave(leitura: Leitura, texto: str) -> bool:
 
 
 def queda_de(last_decay_at: datetime | None, last_inbound_at: datetime | None, now: datetime) -> Queda | None:
-    """Return how far a temperature falls. Each whole day since the last fall or the last inbound message, whichever is
-    later, counts.
+    """Return the fall of a temperature for all whole days since the last fall or the last inbound message, whichever is
+    later.
 
     Returns None if less than a day has passed, or if neither instant is known. ``ate`` is the end of the last whole
     day, so that the next run counts the remaining hours.
@@ -149,8 +151,8 @@ def tendencia(antes: float, depois: float) -> str:
 
 
 def exigir_correcao(id: str, permissao: Permissao, correcao: Correcao, now: datetime) -> None:
-    """Raise if the correction is empty, changes the rest or next contact of an opted-out doctor, or sets an instant in
-    the past.
+    """Raise an error if the correction is empty, changes the rest or next contact of an opted-out doctor, or sets an
+    instant in the past.
     """
     if not correcao:
         raise CorrecaoVazia

@@ -1,11 +1,11 @@
-"""Writes the state of doctors when messages are sent and received, and lets operators see and correct it.
+"""Update the state of doctors when messages are sent and received, and let operators see and correct it.
 
     novo ──message sent──▶ prospecting ──inbound message──▶ engaged
     90 days without an inbound message ──▶ churned ──inbound message──▶ engaged
 
-An inbound message raises the temperature, and each day without one lowers it. A grave objection begins a rest of seven
-days, in which Julia sends nothing on its own initiative. An inbound message does not end the rest: it ends when its
-time has passed, or when an operator ends it.
+An inbound message raises the temperature, and each day without an inbound message lowers it. A grave objection begins a
+rest of seven days, in which Julia sends nothing on its own initiative. A rest ends when its time has passed or an
+operator ends it, but not with an inbound message.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,16 +67,16 @@ def state_queries(dialect: Dialect) -> StateQueries:
 
 
 class EstadoDosMedicos:
-    """Listener for sent and received messages. Every write is in the transaction that settles or records the message."""
+    """Listener that updates the doctors' state. It writes in the transaction that settles a sent message or records an
+    inbound message.
+    """
 
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
         self._queries = state_queries(dialect)
         self._eventos = Eventos(dialect, ids)
 
     async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Move a new doctor to the stage prospecting. The send protocol has already stored the contact and the
-        permission.
-        """
+        """Move a new doctor to the stage prospecting, because Julia has now written to the doctor."""
         await transaction.run(self._queries.contacted, cliente_id=mensagem.cliente_id, now=mensagem.em)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
@@ -104,8 +104,8 @@ class EstadoDosMedicos:
     async def descansar(
         self, transaction: Transaction, cliente_id: str, *, ate: datetime, origem: str, now: datetime
     ) -> bool:
-        """Start or extend the doctor's rest until ``ate``. During the rest Julia sends nothing on its own initiative.
-        Return False if the doctor opted out or has no state. One event records the rest with its cause ``origem``.
+        """Start or extend the doctor's rest until ``ate``, in which Julia sends nothing on its own initiative. Record
+        an event with the cause ``origem``. Return False if the doctor opted out or has no state.
         """
         if not await transaction.run(self._queries.rest, cliente_id=cliente_id, ate=ate, now=now):
             return False
@@ -154,8 +154,8 @@ class Estados:
         )
 
     async def corrigir(self, cliente_id: str, correcao: Correcao, *, por: str, motivo: str) -> Row:
-        """Store the correction of an operator with its reason, and return the new state. From now on a corrected
-        temperature falls with time. If the correction ends a rest, messages are allowed again.
+        """Store an operator's correction with its reason, and return the new state. A corrected temperature falls again
+        from now on. If the correction ends a rest, messages to the doctor are allowed again.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
@@ -181,7 +181,7 @@ class Estados:
 
 
 def _values(row: Row, correcao: Correcao, now: datetime) -> Mapping[str, Any]:
-    """Return the columns of a doctor's state that an operator's correction sets."""
+    """Return the columns of a doctor's state, with their new values, that an operator's correction changes."""
     values: dict[str, Any] = {}
     if "temperatura" in correcao:
         new = correcao["temperatura"]

@@ -1,4 +1,6 @@
-"""Try the reading stages on one text without storing anything. Return the result of each stage and the final decision."""
+"""Try the first stages of the groups pipeline on one text, without storing anything. Return the result of each stage
+and the final decision.
+"""
 
 from collections.abc import Mapping
 from datetime import date, datetime
@@ -15,8 +17,8 @@ from batuta.kernel import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Prova:
-    """The result of a dry run. ``motivo`` is the reason why the stage ``estagio`` would discard the text, or None if no
-    stage would discard it.
+    """The result of trying a text in the groups pipeline. ``motivo`` is the reason for which the stage ``estagio``
+    would discard the text, or None if no stage would.
 
     ``leitura`` is None while the language model has not answered.
     """
@@ -34,7 +36,7 @@ class Prova:
 async def provar(
     texto: str, *, em: datetime, regiao: str | None, nota: Nota, leitor: Leitor, limiares: Limiares
 ) -> Prova:
-    """Read a text as the pipeline does. The text is read even if the heuristic would discard it."""
+    """Read a text as the pipeline does, but also if the first stage (the heuristic) would discard it."""
     said = {"timestamp_msg": em, "grupo": None, "regiao": regiao, "score_heuristica": nota.score}
     read = await leitor(texto, {**said, "limiar_heuristica": limiares.heuristica})
     leitura = None if isinstance(read, Snooze) else read
@@ -45,8 +47,8 @@ async def provar(
 def destino(
     vaga: VagaLida, leitura: Leitura, nota: Nota, *, nomes: Nomes, regiao: str | None, hoje: date, limiares: Limiares
 ) -> str:
-    """Return what the pipeline does with a vacancy on the day of its message: ``importada``, ``revisao`` or
-    ``descartada``. The result ignores other messages, blocked authors and corrections by operators.
+    """Return what the pipeline would do with a vacancy on the day of its message: ``importada``, ``revisao`` or
+    ``descartada``. The result does not consider other messages, blocked authors and corrections by operators.
     """
     if _fim(nota, leitura, limiares)[1] is not None:
         return DecisaoDaImportacao.DESCARTAR.value
@@ -101,8 +103,8 @@ def _fim(nota: Nota, leitura: Leitura | None, limiares: Limiares) -> tuple[str, 
 
 
 def _vaga(vaga: VagaDita, texto: str) -> dict[str, Any]:
-    """Return each field of a vacancy with its value, its position in the text and the words at that position. Position
-    and words of a default value are None.
+    """Return each field of a vacancy with its value, its position in the text and the words at that position. A default
+    value has no position and no words.
     """
     spans: Mapping[str, tuple[int, int]] = trechos(vaga)
     return {

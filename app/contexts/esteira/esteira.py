@@ -1,4 +1,4 @@
-"""Build the groups pipeline, which has six stages over one queue table."""
+"""Build the groups pipeline: six stages over one queue table."""
 
 from datetime import timedelta
 
@@ -11,10 +11,10 @@ from batuta.pipelines import Pipeline, Stage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ritmo:
-    """Batch sizes of the pipeline. ``lote`` is the number of rows that one worker processes concurrently in a stage.
-    ``fora`` is that number for stages that query a language model.
+    """Batch sizes of the pipeline. ``lote`` is the number of rows that one worker processes at the same time in a
+    stage. ``fora`` is the same number for stages that query a language model.
 
-    ``intervalo`` is the polling interval, which applies if no wake-up arrives.
+    ``intervalo`` is how often a stage polls its queue if no wake-up arrives.
     """
 
     lote: int = 50
@@ -28,7 +28,9 @@ LIMITE = timedelta(seconds=60)
 
 
 def esteira(leituras: Leituras, vagas: Vagas, ritmo: Ritmo, *, pergunta_fora: bool) -> Pipeline:
-    """Build the pipeline. ``pergunta_fora`` means that the reading stages query a language model."""
+    """Build the pipeline. If ``pergunta_fora`` is true, the stages for classification and extraction query a language
+    model.
+    """
     reading = ritmo.fora if pergunta_fora else ritmo.lote
     handlers = (
         (Estagio.PENDENTE, leituras.heuristica, ritmo.lote),

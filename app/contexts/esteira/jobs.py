@@ -1,5 +1,5 @@
-"""Jobs of the groups pipeline. Workers do the same work continuously. A job and a worker never process the same row,
-because each of them claims a row before processing it.
+"""Jobs of the groups pipeline, which do the same work as the workers do continuously. A job and a worker never process
+the same row, because each claims a row before processing it.
 """
 
 from datetime import date, datetime, timedelta
@@ -37,7 +37,7 @@ class Ensaio(Protocol):
 
 
 class Custos(Protocol):
-    """Returns the number and the cost of the queries to a language model."""
+    """Returns how many queries the language models answered in a period, and their cost."""
 
     async def no_dia(self, since: datetime, until: datetime) -> Gasto: ...
 
@@ -65,7 +65,7 @@ class GroupJobs:
 
     async def processar_grupos(self, call: JobCall) -> Outcome:
         """Run every stage of the groups pipeline once. ``batch_size`` limits the items per stage. ``max_workers``
-        limits the concurrent items in stages that query the language model.
+        limits how many items are processed at the same time in stages that query the language model.
         """
         asked = {name: _number(call, name) for name in ("batch_size", "max_workers")}
         wrong = [name for name, value in asked.items() if value == 0]
@@ -104,7 +104,9 @@ class GroupJobs:
         return Done(items=len(found), result={"alertas": [{**each} for each in alerts]})
 
     async def consolidar_metricas_grupos(self, call: JobCall) -> Outcome:
-        """Compute yesterday's metrics in the local time zone. With ``data``, recompute the metrics of that day."""
+        """Compute the metrics of yesterday, in the local time zone. If ``data`` is given, recompute the metrics of that
+        day instead.
+        """
         try:
             said = call.params.get("data")
             day = date.fromisoformat(said) if said else self._today() - timedelta(days=1)
@@ -115,7 +117,9 @@ class GroupJobs:
         return Done(items=int(str(counted["mensagens_total"])), result=counted)
 
     async def canario_grupos(self, call: JobCall) -> Outcome:
-        """Enqueue today's canary message, and report whether the previous canary reached the end of the pipeline."""
+        """Enqueue today's canary message (a synthetic offer), and report whether the previous one reached the end of
+        the pipeline.
+        """
         sinais = await self._saude.sinais()
         day, now = self._today(), self._clock.now()
         async with self._database.transaction() as transaction:
@@ -131,8 +135,8 @@ class GroupJobs:
         return Done(result={"fila": await self._operacao.fila()})
 
     async def reprocessar_grupos_erro(self, call: JobCall) -> Outcome:
-        """Retry dead rows, each at the stage where it failed. ``estagio`` and ``limite`` restrict which rows are
-        retried.
+        """Retry dead rows, each at the stage where it failed. ``estagio`` and ``limite`` restrict the rows to one stage
+        and to a number.
         """
         stage, limit = call.params.get("estagio"), _number(call, "limite") if "limite" in call.params else 100
         if not limit or (stage is not None and stage not in tuple(Estagio)):
@@ -144,7 +148,7 @@ class GroupJobs:
 
     async def backfill_fila_grupos(self, call: JobCall) -> Outcome:
         """Enqueue pending messages that have no row in the queue. With ``desde`` and ``ate``, count the processed
-        messages of these days, and with ``enfileirar=true`` enqueue them to be read again.
+        messages of these days instead; if ``enfileirar=true`` is also given, enqueue them to be read again.
         """
         limit = _number(call, "limite") if "limite" in call.params else 1000
         if not limit:
@@ -169,7 +173,7 @@ class GroupJobs:
 
 
 def _number(call: JobCall, name: str) -> int | None:
-    """Return a parameter as a number. Return None if the parameter is absent, and 0 if it is invalid."""
+    """Return a parameter of the job as a number: None if the parameter is absent, 0 if it is invalid."""
     if (said := call.params.get(name)) is None:
         return None
     is_number = said.isascii() and said.isdigit() and len(said) <= len(str(MOST))

@@ -1,5 +1,5 @@
 """The stages that process a message: heuristic, classification, extraction. Each stage stores its result and the
-threshold that it applied.
+threshold that it compared.
 """
 
 import asyncio
@@ -50,14 +50,16 @@ class GroupMessageQueries:
 
 
 class Leitor(Protocol):
-    """Reads a message with rules, and possibly with a language model. Returns a Snooze to postpone the message."""
+    """Reads a message with rules, and possibly with a language model. If the message cannot be read now, the result is
+    a Snooze, which postpones it.
+    """
 
     async def __call__(self, texto: str, mensagem: Row) -> Leitura | Snooze: ...
 
 
 def passa(nota: Nota, limiares: Limiares) -> tuple[bool, bool, str | None]:
-    """Apply the heuristic. Return whether the message looks like an offer, whether the next stage reads it, and the
-    reason if the next stage does not read it. The next stage also reads notices that a vacancy is taken.
+    """Apply the heuristic to a message. Return whether the message looks like an offer, whether the next stage reads
+    it, and if not, the reason. The next stage also reads notices that a vacancy is taken.
     """
     looks_so = nota.motivo not in FINAIS and alcanca(nota.score, limiares.heuristica)
     passed = looks_so or FECHADO in nota.sinais
@@ -65,8 +67,8 @@ def passa(nota: Nota, limiares: Limiares) -> tuple[bool, bool, str | None]:
 
 
 def ofertadas(leitura: Leitura) -> Sequence[VagaDita]:
-    """Return the vacancies of an offer that the next stages process. Complete vacancies may be imported; incomplete
-    ones are reviewed.
+    """Return the vacancies of an offer that the next stages process. They may import complete vacancies; operators
+    review incomplete ones.
     """
     return (*leitura.vagas[:MOST_VAGAS], *leitura.incompletas) if leitura.eh_oferta else ()
 
@@ -79,8 +81,8 @@ async def _beside(read: Callable[..., T], texto: str, **facts: Any) -> T:
 
 
 class LeitorPorRegras:
-    """Reads messages with rules only. If a text was already read on the same day for a group with the same name and
-    region, the cached result is returned.
+    """Reads messages with rules only. The result is cached: if the same text arrives on the same day in a group with
+    the same name and region, it is not read again.
     """
 
     def __init__(self, dicionario: Dicionario, zone: ZoneInfo) -> None:
@@ -215,7 +217,7 @@ class Leituras:
 
     async def _read_again(self, mensagem: Row, leitura: Leitura) -> StageOutcome:
         """Add the vacancies that an earlier reading of the message did not find. Closing notices and price changes in
-        the message were already applied and are ignored.
+        the message are ignored, because they were already applied.
         """
         known = await self._database.all(self._queries.known, id=mensagem["id"])
         there = {(row["hospital_raw"], row["especialidade_raw"], row["data"], row["periodo_raw"]) for row in known}
@@ -237,7 +239,7 @@ class Leituras:
         self, mensagem: Row, leitura: Leitura, kept: Writes, changed: Reajustado | None = None
     ) -> ItemEffect | Snooze:
         """Return the effect that stores the result and closes or changes the vacancies that the message names. Return a
-        Snooze if an earlier message must be read first.
+        Snooze (the message is postponed) if an earlier message must be read first.
         """
         if changed is not None:
             return self._reajustes.feito(mensagem, changed, kept)
@@ -258,8 +260,7 @@ class Leituras:
     ) -> tuple[tuple[NewItem, ...], Writes]:
         """Return one new item per vacancy, and the statements that store the vacancies.
 
-        The statements lock author, message and group in this order. ``Grupos.ingerir`` uses the same order, which
-        avoids deadlocks.
+        The statements lock author, message and group in the same order as ``Grupos.ingerir``, which prevents deadlocks.
         """
         now, ids = self._clock.now(), [id_de("vaga", mensagem["id"], first + n) for n in range(len(vagas))]
         rows = [
@@ -306,8 +307,8 @@ def _identity(written: Mapping[str, object]) -> tuple[object, ...]:
 
 
 def _escrita(vaga: VagaDita, unexplained: Sequence[Trecho] = ()) -> dict[str, object]:
-    """Return the columns of a vacancy. They include the position of each field in the text, and the positions of words
-    that no rule matched.
+    """Return the columns to store for a vacancy. Two of them hold positions in the text: of each field, and of the
+    words that no rule matched.
     """
     fields: dict[str, Campo[Any] | None] = {
         name: getattr(vaga, name)

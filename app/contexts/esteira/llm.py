@@ -1,10 +1,10 @@
 """Query a language model about messages that the rules read with low confidence. Only values found in the message are
 accepted.
 
-The model receives a fixed instruction, the message between two random marks, and a schema. It has no tools. Names,
-phone numbers, documents and addresses of people are replaced first (``pseudonimos``), unless a setting allows sending
-them. Instructions inside a message have no effect: the model can only fill in a form, and every field of the form is
-checked against the message (``verificacao``).
+The prompt has a fixed instruction, the message between two random marks, and a schema for the answer. The model has no
+tools. Before the query, marks replace the names, phone numbers, documents and addresses of people (``pseudonimos``),
+unless a setting allows sending them. Instructions inside a message have no effect: the answer must follow the schema,
+and each of its fields is checked against the message (``verificacao``).
 """
 
 import hashlib
@@ -40,8 +40,8 @@ DIAS: Final = ("segunda-feira", "terça-feira", "quarta-feira", "quinta-feira", 
 
 
 class LeitorComLlm:
-    """Reads messages with rules, and queries the model about uncertain messages. If the same question was asked before,
-    the stored answer is used.
+    """Reads messages with rules, and queries the model about uncertain messages. If a stored answer to the same
+    question exists, it is used instead.
     """
 
     def __init__(
@@ -87,15 +87,17 @@ class LeitorComLlm:
 
 
 def incerta(leitura: Leitura, limiares: Limiares) -> bool:
-    """Return whether to query the model: the category or a vacancy is uncertain, or an offer has no vacancy."""
+    """Return whether the model must be queried, because the category or a vacancy is uncertain, or an offer has no
+    vacancy.
+    """
     if leitura.confianca < CERTEZA or (leitura.eh_oferta and not leitura.vagas):
         return True
     return any(not alcanca(each.confianca, limiares.leitura) for each in leitura.vagas)
 
 
 def _lacking(rules: Leitura, checked: Leitura) -> tuple[VagaDita, ...]:
-    """Return the incomplete vacancies that the rules found. Vacancies of hospitals for which the model found a complete
-    vacancy are left out.
+    """Return the incomplete vacancies that the rules found. If the model found a complete vacancy of a hospital, the
+    incomplete vacancies of that hospital are dropped.
     """
     if not checked.eh_oferta or (checked.vagas and not rules.vagas):
         return ()

@@ -1,4 +1,4 @@
-"""Daily metrics of the groups, counted from the stored rows. Counting the same day twice gives the same figures."""
+"""Daily metrics of the groups, counted from the stored rows. A second count of the same day gives the same figures."""
 
 from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
@@ -52,5 +52,7 @@ class Metricas:
 
 
 def percentil(ordered: Sequence[float], share: float) -> float | None:
-    """Return the value at this fraction of a sorted sequence, or None if the sequence is empty."""
+    """Return the value at the given fraction of a sorted sequence (0.5 is the median), or None if the sequence is
+    empty.
+    """
     return None if not ordered else round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 3)

@@ -59,8 +59,9 @@ class Operacao:
         *,
         pergunta_fora: bool,
     ) -> None:
-        """Build the service. ``releituras`` is the queue of the extraction stage. ``work_once`` processes due rows of a
-        stage; its arguments are the stage, the limit of rows, and the concurrency (None for the stage's default).
+        """Build the service. ``releituras`` is the queue of the extraction stage, in which messages wait to be read
+        again. ``work_once`` processes due rows of a stage; its arguments are the stage, the limit of rows, and the
+        concurrency (None for the stage's default).
         """
         self._database = database
         self._fila = fila
@@ -85,7 +86,9 @@ class Operacao:
         return Ciclo(por_estagio=worked, erros=0 if failed is None else failed["items"])
 
     async def fila(self) -> dict[str, Json]:
-        """Return the number of rows per stage. ``erros_max_tentativas`` repeats the number of dead rows."""
+        """Return the number of rows per stage. For older clients, the number of dead rows also appears as
+        ``erros_max_tentativas``.
+        """
         rows = await self._database.all(self._queries.counts)
         counts: dict[str, Json] = {stage.value: 0 for stage in Estagio}
         counts |= {row["estagio"]: row["items"] for row in rows}
@@ -96,7 +99,9 @@ class Operacao:
         return [row["id"] for row in await self._database.all(self._queries.dead, **asked)]
 
     async def reprocessar(self, ids: list[str], *, por: str | None = None) -> AsyncIterator[bool]:
-        """Retry each row at the stage where it failed. Yields False for a row that another process retried first."""
+        """Retry each row at the stage where it failed. Yield one value per row: False if another process retried the
+        row first.
+        """
         for id in ids:
             yield await self._fila.revive(id, by=por)
 
@@ -104,12 +109,12 @@ class Operacao:
         return [row["id"] for row in await self._database.all(self._queries.forgotten, limite=limite)]
 
     async def enfileirar(self, mensagens: list[str]) -> int:
-        """Enqueue messages. Return how many of them were not yet in the queue."""
+        """Enqueue messages. Return how many of them were new in the queue."""
         return sum(id is not None for id in await self._fila.put([da_mensagem(id) for id in mensagens]))
 
     async def passadas(self, desde: datetime, ate: datetime, limite: int) -> list[str]:
         """Return the ids of processed messages of a period, oldest first. Messages that were read again in the last
-        week are left out.
+        week are skipped.
         """
         asked = {"desde": desde, "ate": ate, "releitura": f"{RELEITURA}%", "limite": limite}
         return [row["id"] for row in await self._database.all(self._queries.past, **asked)]
@@ -122,8 +127,8 @@ class Operacao:
             return sum(id is not None for id in await self._releituras.put(items, within=transaction))
 
     async def vencer(self, hoje: date) -> int:
-        """Discard vacancies in review whose day is past, or that have had no day for too long. ``hoje`` is today's date
-        in São Paulo.
+        """Discard vacancies in review whose day is past, or that have waited too long without a day. ``hoje`` is
+        today's date in São Paulo.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
@@ -132,7 +137,7 @@ class Operacao:
         return expired
 
     async def limpar(self, hoje: date, until: datetime) -> int:
-        """Delete finished rows that are older than a week. Stop when the time reaches ``until``, even if rows remain."""
+        """Delete finished rows that are older than a week. Stop at the instant ``until``, even if rows remain."""
         now, removed = self._clock.now(), 0
         for _ in range(1_000_000 // BATCH):
             gone = await self._database.run(self._queries.prune, before=now - FICA, limite=BATCH)

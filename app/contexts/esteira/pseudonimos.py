@@ -1,8 +1,8 @@
-"""Replace names, numbers and addresses of people in a group message before it is sent to a language model, and restore
-them in the answer.
+"""Replace names, numbers and addresses of people in a group message before it is sent to a language model. Restore them
+in the answer.
 
-The rules find phone numbers and names of contacts; each is replaced by a numbered mark. Names after a title, street
-addresses, and all data that the log masks (CPF, e-mail addresses, further numbers) are replaced too.
+The rules find phone numbers and names of contacts, and replace each by a numbered mark. They also replace names after a
+title, street addresses, and all data that the log masks (CPF, e-mail addresses, further numbers).
 """
 
 import re

@@ -1,8 +1,8 @@
 """Health of the groups pipeline, for ``/health/grupos`` and its alerts.
 
-The engine checks backlog, age, dead rows and workers of every stage. This module checks for problems that only the
-pipeline has: no vacancies, the same price everywhere, a sudden change in the share of discarded messages, a lost canary
-message.
+For every stage, the engine already checks backlog, age, dead rows and workers. This module checks for problems that
+only the pipeline has: no vacancies, the same price everywhere, a sudden change in the share of discarded messages, a
+lost canary message.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -62,7 +62,7 @@ class Fluxo:
     aproveitadas: int = 0
 
     def partes(self) -> Iterator[tuple[str, int, float]]:
-        """Yield each stage with the number of items that entered it and the share that it discarded."""
+        """Yield the name of each stage, the number of items that entered it, and the share that it discarded."""
         if self.mensagens:
             yield "heuristica", self.mensagens, 1 - self.passaram / self.mensagens
         if self.passaram:
@@ -73,7 +73,7 @@ class Fluxo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sinais:
-    """The figures from which the alerts are decided."""
+    """The figures that decide which alerts are raised."""
 
     medidas: MedidasDosGrupos
     seco: Fluxo = Fluxo()
@@ -89,7 +89,7 @@ class Sinais:
 
     @property
     def canario_perdido(self) -> bool:
-        """Whether the latest canary message is overdue."""
+        """Whether the latest canary message (a synthetic offer) is overdue at the end of the pipeline."""
         since = self.canario_em
         return since is not None and not self.canario_chegou and self.medidas.now - since > CANARIO_APOS
 
@@ -99,7 +99,9 @@ def status_de(medidas: MedidasDosGrupos) -> str:
 
 
 def documento(medidas: MedidasDosGrupos, fila: dict[str, Json], alertas: tuple[Finding, ...]) -> dict[str, Any]:
-    """Build the answer of ``/health/grupos``. It has the fields of two published formats, so some figures occur twice."""
+    """Build the answer of ``/health/grupos``. Some figures occur twice, because the answer combines two published
+    formats.
+    """
     status = status_de(medidas)
     if status == "healthy" and any(each.severity is not Severity.INFO for each in alertas):
         status = "degraded"

@@ -1,8 +1,8 @@
 """Check the answer of the language model against the message. Fields that the message does not support are dropped.
 
-A name must occur in the message, and a day must follow from words of the message. A price, an hour or a phone number
-counts only if the rules read the same characters as a value of that kind, so that digits of a date never become a
-price. A vacancy without a valid place and day is dropped.
+A name must occur in the message, and a day must follow from words of the message. A price, an hour or a phone number is
+accepted only if the rules read the same characters as such a value, so that digits of a date never become a price. A
+vacancy without a valid place and day is dropped.
 """
 
 import re
@@ -66,7 +66,9 @@ SCHEMA: Final[dict[str, Any]] = {
 
 
 def verificada(documento: Json, texto: str, hoje: date, vocabulario: Vocabulario) -> Leitura | None:
-    """Return the checked reading, or None if the answer has the wrong form. ``hoje`` is the day of the message."""
+    """Return the checked content of an answer, or None if the answer has the wrong form. ``hoje`` is the day of the
+    message.
+    """
     match documento:
         case {"eh_oferta": bool(is_offer), "confianca": int() | float() as sure, "vagas": list(listed)}:
             confianca = float(min(max(sure, 0), 1))
@@ -136,7 +138,9 @@ class _Pagina:
         return Campo(day, place, SURE)
 
     def _follows(self, day: date, words: str) -> bool:
-        """Return whether the words denote the day, by its numbers or relative to the day of the message ("amanhã")."""
+        """Return whether the words denote the day, by its numbers or relative to the day of the message, such as
+        "amanhã" (tomorrow).
+        """
         numbers = [int(each) for each in re.findall(r"\d{1,4}", words)]
         if numbers:
             months = [n for n, name in enumerate(_MONTHS, start=1) if re.search(rf"\b{name}", words)]

@@ -1,1 +1,1 @@
-"""Follow-ups: the messages to doctors who do not answer, and the pause after the last follow-up."""
+"""Follow-ups: messages to doctors who do not answer, and the pause after the last follow-up."""

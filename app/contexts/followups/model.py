@@ -2,8 +2,8 @@
 
     msg_enviada ──48 h──▶ followup_1_enviado ──5 d──▶ followup_2_enviado ──15 d──▶ nao_respondeu ──60 d──▶ recontato
 
-The conversation moves to the next stage when the message is sent, not when it is queued. At every stage, an inbound
-message ends this sequence.
+The conversation moves to the next stage when the follow-up is sent, not when it is queued. An inbound message ends this
+sequence at every stage.
 """
 
 from datetime import datetime, timedelta
@@ -18,9 +18,10 @@ from batuta.kernel import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Etapa:
-    """One follow-up. It is due if the conversation has the stage ``de`` and its last message is older than ``espera``.
+    """One follow-up. It is due if the stage of the conversation is ``de`` and the last message is older than
+    ``espera``.
 
-    ``para`` is the stage of the conversation after the follow-up was sent.
+    After the follow-up is sent, the stage is ``para``.
     """
 
     tipo: Tipo
@@ -69,7 +70,9 @@ class PausaNoPassado(BatutaError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowupsMudados:
-    """The result of a command that pauses or resumes follow-ups. ``ate`` is the end of the pause, or None."""
+    """The result of a command that pauses or resumes follow-ups. ``ate`` is the end of the pause; it is None after a
+    resume.
+    """
 
     id: str
     estagio: Estagio

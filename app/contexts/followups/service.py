@@ -1,7 +1,7 @@
-"""Queues follow-ups, moves a conversation to its next stage when a follow-up was sent, and ends expired pauses.
+"""Queue follow-ups, move a conversation to its next stage when a follow-up was sent, and end expired pauses.
 
-The rules of sending are checked again before the send. They cancel a follow-up if its conversation is no longer in the
-stage of this follow-up, has a newer message or is paused.
+The sending rules are checked again before each send. A follow-up is cancelled if its conversation has moved to another
+stage, has a newer message or is paused.
 """
 
 from collections.abc import Sequence
@@ -59,8 +59,6 @@ class FollowupQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartesDosFollowups:
-    """Services that follow-ups need."""
-
     database: Database
     fila: Fila
     mensagens: Mensagens
@@ -82,7 +80,7 @@ class Followups:
         self._queries = load_queries(FollowupQueries, file, parts.database.dialect)
 
     async def processar_followups(self, call: JobCall) -> Outcome:
-        """Queue the follow-ups that are due, at most 50 in each stage. Conversations with the oldest last message come
+        """Queue the follow-ups that are due, at most 50 in each stage. Conversations that have waited longest come
         first.
 
         The result counts the queued messages by type, and the conversations that must wait for the next run.
@@ -105,7 +103,7 @@ class Followups:
         return Done(items=count, result={"reativadas": count})
 
     async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Move the conversation to the next stage, unless the doctor has answered meanwhile. After the third follow-up,
+        """Move the conversation to the next stage, unless the doctor has already answered. After the third follow-up,
         start the pause.
         """
         etapa, id = POR_TIPO[mensagem.tipo], mensagem.conversa_id
@@ -127,13 +125,15 @@ class Followups:
             await self._estagios.pausar(transaction, id, until, por=JULIA, motivo=NO_ANSWER, now=mensagem.em)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Do nothing. The conversation keeps its stage, and the next run of the job decides again."""
+        """Do nothing if a follow-up was not sent: the conversation keeps its stage, and the next run of the job decides
+        again.
+        """
 
     async def listar(
         self, *, estagio: Estagio | None = None, devidos: bool = False, limite: int, pular: int = 0
     ) -> Sequence[Row]:
-        """List conversations that wait for a follow-up, or are paused after the last follow-up. The list is sorted by
-        stage, then by age. With ``devidos``, list only conversations for which the next run queues a follow-up.
+        """List conversations that wait for a follow-up or are paused after the last one, sorted by stage and then by
+        age. With ``devidos``, list only conversations for which the next run queues a follow-up.
         """
         found: list[Row] = []
         for each in ESTAGIOS if estagio is None else [estagio]:
@@ -146,7 +146,7 @@ class Followups:
         return found[pular : pular + limite]
 
     async def pausar(self, id: str, ate: datetime, *, por: str, motivo: str) -> FollowupsMudados:
-        """Pause the follow-ups of a conversation until ``ate``. A queued follow-up is cancelled before its send."""
+        """Pause the follow-ups of a conversation until ``ate``. A follow-up that is already queued is not sent."""
         now = self._clock.now()
         if ate <= now:
             raise PausaNoPassado(ate=ate)
@@ -159,7 +159,7 @@ class Followups:
         return FollowupsMudados(id=id, estagio=Estagio(before["stage"]), ate=ate)
 
     async def retomar(self, id: str, *, por: str, motivo: str) -> FollowupsMudados:
-        """End the pause of a conversation, and reset the count of failed attempts."""
+        """End the pause of a conversation's follow-ups, and reset the count of failed attempts."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             before = await self._estagios.travar(transaction, self._parts.mensagens, id)
@@ -169,8 +169,8 @@ class Followups:
         return FollowupsMudados(id=id, estagio=Estagio.RECONTATO if was is Estagio.NAO_RESPONDEU else was)
 
     async def ask(self) -> Report:
-        """Report follow-ups that have been overdue for more than a week, either because they were not queued or because
-        they failed three times.
+        """Report follow-ups that have been overdue for more than a week, because they were never queued or because they
+        failed three times.
         """
         reports = [
             report_count(Severity.WARNING, "followups", what, *await self._late(why), lost=2)
@@ -186,8 +186,8 @@ class Followups:
         return Check(name="followups", section=JOBS_AND_WORKERS, ask=self.ask)
 
     async def _late(self, why: Impedimento | None) -> tuple[int, datetime | None]:
-        """Count the follow-ups that have been due for more than a week and that the reason ``why`` prevents. Also
-        return the earliest instant at which one of them was due.
+        """Count the follow-ups that have been due for more than a week. If ``why`` is given, count those that this
+        reason prevents. Also return the instant at which the first of them was due.
         """
         now = self._clock.now()
         found = [
@@ -233,8 +233,8 @@ class Followups:
         todas: bool = False,
         impedimento: Impedimento | None = None,
     ) -> list[Row]:
-        """Read the conversations of one stage whose last message is older than ``antes``. With a reason, read only the
-        conversations whose follow-up this reason prevents.
+        """Read the conversations of one stage whose last message is older than ``antes``. If ``impedimento`` is given,
+        read only the conversations whose follow-up this reason prevents.
         """
         etapa = POR_ESTAGIO.get(estagio)
         return await reading.all(

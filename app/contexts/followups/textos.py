@@ -1,7 +1,7 @@
 """The texts of the follow-ups. Julia introduces itself as a virtual assistant and states only stored facts.
 
 Each follow-up has three variants. A conversation always gets the same variant, so that a second attempt to send has the
-same text as the first attempt. The search for an earlier send compares the texts.
+same text as the first: only then can the send protocol recognise the first message.
 """
 
 from typing import Final
@@ -38,9 +38,7 @@ COM_VAGA: Final = (
 
 
 def followup(tipo: Tipo, conversa_id: str, nome: str | None, vaga: Row | None = None) -> str:
-    """Write a follow-up. ``vaga`` is the vacancy that the second follow-up mentions, with the names of its hospital,
-    speciality and period.
-    """
+    """Write a follow-up. ``vaga`` is the vacancy that the second follow-up mentions, or None."""
     variants = VARIANTES[tipo] if vaga is None else COM_VAGA
     body = variants[crc32(conversa_id.encode()) % len(variants)]
     if vaga is not None:

@@ -1,3 +1,3 @@
-"""Triggers: messages that Julia sends without an operator, namely first contacts, offers, reactivations and requests
+"""Triggers: messages that Julia sends without an operator. They are first contacts, offers, reactivations and requests
 for feedback after a shift.
 """

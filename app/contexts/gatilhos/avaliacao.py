@@ -36,15 +36,15 @@ class Avaliacao(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lida:
-    """The content of an answer to a request for feedback. ``nota`` is None if the text has no score."""
+    """A doctor's answer to a request for feedback, as it was read. ``nota`` is None if the text has no score."""
 
     avaliacao: Avaliacao
     nota: int | None = None
 
 
 def avaliar(texto: str) -> Lida:
-    """Read the answer of a doctor. The class is INDEFINIDA if the score contradicts the words, or if the words are
-    negated.
+    """Read a doctor's answer to a request for feedback. The class is INDEFINIDA if the score contradicts the words, or
+    if there is no score and the words are unclear or negated.
     """
     plain = GREETING.sub(" ", _fold(texto))
     found = MARK.search(plain)
@@ -58,8 +58,8 @@ def avaliar(texto: str) -> Lida:
 
 
 def _words(plain: str) -> Avaliacao | None:
-    """Return the class that plain words express. Return None if the text has no such words, or if they are
-    contradictory, negated or part of a question.
+    """Return the class of feedback that words such as "gostei" express. Return None if the text has no such words, or
+    if they are contradictory, negated or part of a question.
     """
     kinds = [
         kind

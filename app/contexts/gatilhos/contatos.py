@@ -45,8 +45,8 @@ class Contatos:
         await transaction.run(self.queries.ended, mensagem_id=mensagem.id, em=mensagem.em)
 
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
-        """Record an answer, and thank the doctor if the answer is clear. Return None if another listener or a person
-        has to answer.
+        """Record the answer to a trigger's message, and thank the doctor if the answer is clear. Return None if another
+        listener or a person has to answer.
         """
         if mensagem.cliente_id is None or mensagem.tipo_cliente != "medico" or not mensagem.texto.strip():
             return None

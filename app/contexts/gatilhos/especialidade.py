@@ -1,4 +1,6 @@
-"""Read the speciality in the answer to a first contact. If the answer is unclear, a person reads it."""
+"""Read the speciality that a doctor names in the answer to a first contact. If the answer is unclear, a person reads
+it.
+"""
 
 import re
 from typing import Final
@@ -12,8 +14,8 @@ UNSURE: Final = re.compile(
 
 
 def especialidade_dita(texto: str) -> str | None:
-    """Return the specialities that the doctor claims to have, joined by " / ". Return None if the text names none or is
-    unclear.
+    """Return the specialities that the doctor names, joined by " / ". Return None if the text names none or
+    is unclear.
     """
     read = Texto.de(texto)
     if "?" in texto or UNSURE.search(read.plano):

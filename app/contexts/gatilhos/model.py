@@ -1,4 +1,4 @@
-"""The triggers with their limits, and the result of selecting their recipients."""
+"""The triggers (automatic messages to doctors) with their limits, and the result of selecting their recipients."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -35,8 +35,8 @@ class Gatilho(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regra:
-    """The limits of a trigger. ``chave`` is the switch that must be on. ``limite`` is the maximum number of doctors
-    (or, for offers, of vacancies) per run. ``cada`` is the number of messages for each doctor or vacancy.
+    """The limits of a trigger. ``chave`` is the switch that must be on. ``limite`` is the maximum number of doctors per
+    run, or for offers, of vacancies. ``cada`` is the number of messages for each doctor or vacancy.
     """
 
     tipo: Tipo
@@ -63,8 +63,8 @@ class SemSelecao(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selecao:
-    """The result of one selection. ``escolhidos`` has a row for each selected doctor or, for offers, for each vacancy.
-    ``aptos`` counts the candidates who may receive a message. ``impedidos`` counts the other candidates by reason, and
+    """The doctors, or for offers the vacancies, that a trigger selected. ``escolhidos`` has one row for each. ``aptos``
+    counts all candidates who may receive a message. ``impedidos`` counts the other candidates by reason, and
     ``exemplos`` has some of their ids.
     """
 
@@ -79,7 +79,7 @@ class Selecao:
 
     @property
     def restantes(self) -> int:
-        """Return how many suitable candidates must wait for a later run."""
+        """Return how many suitable candidates were not selected and must wait for a later run."""
         return self.aptos - len(self.escolhidos)
 
     @property
@@ -93,8 +93,8 @@ class Selecao:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfertaSimulada:
-    """A vacancy, the doctors to whom the next run would offer it, and the reasons that prevent an offer to other
-    doctors.
+    """A vacancy with the doctors to whom the next run would offer it. ``impedidos`` counts the other doctors by the
+    reason that prevents an offer.
     """
 
     vaga_id: str
@@ -104,7 +104,9 @@ class OfertaSimulada:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulacao:
-    """The selection that a run would make now. ``ofertas`` is filled for offers only."""
+    """The selection that a run of a trigger would make now. ``ofertas`` is filled only for the trigger that offers
+    vacancies.
+    """
 
     gatilho: Gatilho
     suspenso_por: str | None  # the switch that currently stops the trigger, or None
@@ -114,8 +116,8 @@ class Simulacao:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situacao:
-    """A trigger with the switch that currently stops it (or None), and the figures of its messages in the last seven
-    days.
+    """A trigger with the figures of its messages in the last seven days. ``suspenso_por`` is the switch that currently
+    stops the trigger, or None.
     """
 
     gatilho: Gatilho

@@ -1,8 +1,8 @@
 """Select doctors or vacancies for a trigger with one statement, which also counts the excluded candidates.
 
-For each candidate the statement finds the first reason that prevents a message. The statement returns the selected
+For each candidate, the statement finds the first reason that prevents a message. The statement returns the selected
 candidates, and for each reason the number of excluded candidates and some of their ids. If earlier messages of the
-trigger are still queued, the statement selects fewer candidates.
+trigger are still queued, it selects fewer candidates.
 """
 
 from collections import defaultdict
@@ -76,8 +76,8 @@ class Seletor:
         }
 
     async def selecionar(self, reading: Reading, gatilho: Gatilho, *, exemplos: int = 0, now: datetime) -> Selecao:
-        """Select the doctors or vacancies for one run of a trigger. ``exemplos`` is the number of excluded ids to
-        return for each reason.
+        """Select the doctors or vacancies for one run of a trigger. ``exemplos`` is how many ids of excluded candidates
+        are returned for each reason.
         """
         rows = await reading.all(self._queries[gatilho], **self._values(gatilho, exemplos, now))
         counted: dict[str | None, int] = {row["impedimento"]: int(row["quantos"]) for row in rows}

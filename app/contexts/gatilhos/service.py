@@ -1,4 +1,4 @@
-"""Runs the triggers: selects doctors, queues their messages, records the contacts.
+"""Run the triggers: select doctors, queue their messages, record the contacts.
 
 One run selects, queues and records in one transaction. Two runs of a trigger never overlap. The switches are checked
 again before each send, so a queued message waits while its trigger is off.
@@ -70,7 +70,9 @@ class TriggerQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartesDosGatilhos:
-    """Services that the triggers need. ``regras`` reads the switches. ``wake`` is called after messages are queued."""
+    """The services that the triggers use. ``regras`` reads the switches. ``wake`` is called after messages
+    are queued.
+    """
 
     database: Database
     fila: Fila
@@ -98,20 +100,20 @@ class Gatilhos:
         }
 
     async def executar_discovery_autonomo(self, call: JobCall) -> Outcome:
-        """Ask doctors for their speciality if it is unknown. A run asks at most 50 doctors, and each doctor is asked
-        once.
+        """Ask doctors with an unknown speciality for their speciality. A run asks at most 50 doctors, and each doctor
+        is asked once.
         """
         return await self._write_to_doctors(Gatilho.DISCOVERY)
 
     async def executar_reativacao_autonoma(self, call: JobCall) -> Outcome:
-        """Ask at most 20 doctors whether they want offers. These doctors neither wrote nor received a message for 60
-        days. A doctor is asked once in each such period.
+        """Ask at most 20 doctors whether they want offers. Only doctors who neither wrote nor received a message for 60
+        days are asked, and each doctor at most once in such a period.
         """
         return await self._write_to_doctors(Gatilho.REATIVACAO)
 
     async def executar_feedback_autonomo(self, call: JobCall) -> Outcome:
-        """Ask at most 20 doctors about a shift that was confirmed in the last two days. Julia asks about each shift
-        only once.
+        """Ask at most 20 doctors for feedback about a shift that was confirmed in the last two days. Julia asks about
+        each shift only once.
         """
         return await self._write_to_doctors(Gatilho.FEEDBACK)
 
@@ -144,8 +146,8 @@ class Gatilhos:
         return Done(items=len(offered), result=result)
 
     async def listar(self) -> list[Situacao]:
-        """Return every trigger with the switch that currently stops it (or None), and its figures of the last seven
-        days.
+        """Return every trigger with its figures of the last seven days and the switch that currently stops
+        it, if any.
         """
         database, since = self._parts.database, self._parts.clock.now() - WEEK
         messages = {row["chave"]: row for row in await database.all(self.queries.messages, since=since)}
@@ -153,8 +155,8 @@ class Gatilhos:
         return [await self._situation(each, messages.get(REGRAS[each].chave), answers) for each in Gatilho]
 
     async def simular(self, gatilho: Gatilho) -> Simulacao:
-        """Return the selection that the next run would make, with the reasons that exclude the other candidates.
-        Nothing is written.
+        """Return the selection that the next run of a trigger would make, with the reasons that exclude other
+        candidates. Nothing is written.
         """
         database, now = self._parts.database, self._parts.clock.now()
         selected = await self._parts.seletor.selecionar(database, gatilho, exemplos=EXAMPLES, now=now)
@@ -216,8 +218,8 @@ class Gatilhos:
         return queued
 
     async def _offer(self, vaga_id: str) -> tuple[str, ...] | None:
-        """Offer one vacancy. Return the ids of the doctors who get the offer, or None if the vacancy can no longer be
-        offered.
+        """Offer one vacancy to suitable doctors. Return the ids of the doctors who get the offer, or None if the
+        vacancy can no longer be offered.
         """
         chave = REGRAS[Gatilho.OFERTA].chave
         try:
@@ -229,8 +231,8 @@ class Gatilhos:
         return answer.oferecidas if isinstance(answer, Anuncio) else None
 
     async def _simulate_offers(self, selected: Selecao) -> tuple[OfertaSimulada, ...]:
-        """Choose doctors for each vacancy as a run does. A doctor gets at most one offer, because a queued offer
-        prevents another offer.
+        """Choose the doctors for each vacancy as a real run does. No doctor is chosen for a second vacancy, because a
+        queued offer prevents another offer.
         """
         busy: set[str] = set()
         found = []

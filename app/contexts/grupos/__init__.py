@@ -1,1 +1,3 @@
-"""Group messages: store them and enqueue them for the pipeline that reads vacancies from them."""
+"""Messages of WhatsApp and Telegram groups. They are stored and enqueued for the pipeline that finds
+vacancies in them.
+"""

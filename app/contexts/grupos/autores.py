@@ -1,4 +1,4 @@
-"""Block authors whose messages contain no offers, and release them again."""
+"""Block authors of group messages that contain no offers, and unblock them again."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -30,7 +30,9 @@ class AuthorQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Autor:
-    """A blocked author. ``rejeitadas`` counts the author's vacancies in review that the block rejected."""
+    """An author of group messages after a block or its end. The block rejected ``rejeitadas`` of the author's vacancies
+    in review.
+    """
 
     id: str
     bloqueado: bool
@@ -50,7 +52,7 @@ class Autores:
         return await self._database.all(self._queries.blocked, limite=limite, pular=pular)
 
     async def bloquear(self, vaga: str, *, por: str) -> Autor:
-        """Block the author of a vacancy with all of the author's addresses. Imported vacancies and vacancies of other
+        """Block the author of a vacancy under all of the author's addresses. Imported vacancies and vacancies of other
         authors stay unchanged.
         """
         now = self._clock.now()
@@ -83,7 +85,9 @@ class Autores:
         return Autor(id=id, bloqueado=False)
 
     async def _person(self, transaction: Transaction, contato: Row) -> tuple[str, list[str]]:
-        """Return the id of the contact, and the ids of all contacts of the same person. A block covers all of them."""
+        """Return the id of a contact, and the ids of all contacts of the same person, because a block applies to all of
+        them.
+        """
         same = await self._pessoas.mesma(transaction, contato["id"], contato["telefone"])
         return str(contato["id"]), [str(each["id"]) for each in same]
 

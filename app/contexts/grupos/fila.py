@@ -8,7 +8,7 @@ from batuta.queues import NewItem, QueueTable
 
 
 class Estagio(StrEnum):
-    """The stage for which a row waits. A row in ``PENDENTE`` waits for the heuristic."""
+    """The pipeline stage for which a row waits. A row in ``PENDENTE`` waits for the first stage, the heuristic."""
 
     PENDENTE = "pendente"
     CLASSIFICACAO = "classificacao"

@@ -1,4 +1,4 @@
-"""Names of groups as the gateway reports them, and the region that a name implies."""
+"""Fetch the names of groups from the gateway, and find the region that a name implies."""
 
 import re
 from datetime import timedelta
@@ -33,8 +33,8 @@ class GroupNameQueries:
 
 
 def regiao_de(nome: str, vocabulario: Vocabulario) -> str | None:
-    """Return the region that a group's name implies: "Recife/PE" for "Plantões Recife", "PE" if only the state is
-    clear, None if the name has two towns.
+    """Return the region that a group's name implies: "Recife/PE" for "Plantões Recife", "PE" if the name contains only
+    a state. Return None if the name has several towns or no region.
     """
     towns = {(each.nome, each.uf) for each in cidades(Texto.de(nome), vocabulario)}
     if towns:
@@ -47,7 +47,7 @@ class NomesDosGrupos:
     def __init__(
         self, database: Database, line: Line | None, gateway: Disjuntor, dicionario: Dicionario, clock: Clock
     ) -> None:
-        """Build the job. ``line`` is the WhatsApp client, or None if no gateway is configured."""
+        """Build the job. ``line`` is the client for WhatsApp, or None if no gateway is configured."""
         self._database = database
         self._line = line
         self._gateway = gateway
@@ -56,8 +56,8 @@ class NomesDosGrupos:
         self._queries = load_queries(GroupNameQueries, "nomes_dos_grupos.sql", database.dialect)
 
     async def sincronizar_grupos(self, call: JobCall) -> Outcome:
-        """Query the gateway for missing or outdated names of groups, a few per run. The result contains counts but no
-        names.
+        """Query the gateway for missing or outdated names of groups, a few per run. The result of the job has counts,
+        but no names.
         """
         if self._line is None:
             return Skipped(NO_LINE())

@@ -23,7 +23,7 @@ class Pessoas:
     async def mesma(
         self, transaction: Transaction, id: str, telefone: str | None, lid: str | None = None
     ) -> Sequence[Row]:
-        """Return all contacts of the person to whom the contact ``id`` belongs. The first of them represents the
+        """Return all contacts of the person to whom the contact ``id`` belongs. The first contact represents the
         person.
         """
         ways = forms(telefone) if telefone else ("",)
@@ -39,8 +39,8 @@ class Pessoas:
     async def achar_ou_criar(
         self, transaction: Transaction, telefone: str, nome: str | None, ids: Ids, *, now: datetime
     ) -> str:
-        """Return the id in ``clientes`` of the author of an offer, and create the row if it is missing. A doctor with
-        this number stays a doctor.
+        """Return the id in ``clientes`` of the author of an offer. Create a row if no row has this number. If the
+        number belongs to a doctor, the row is not changed.
         """
         await transaction.run(self._queries.add_person, id=ids.new(), telefone=telefone, nome=nome, now=now)
         row = await transaction.one(self._queries.person, chave=chave(telefone))

@@ -1,4 +1,4 @@
-"""Group messages with their results: the stage that discarded a message, the score and the reason."""
+"""Group messages with their results: the stage that discarded a message, its score and the reason."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -18,7 +18,7 @@ DESCARTADAS: Final = frozenset(
 
 
 class MotivoDoDescarte(StrEnum):
-    """Reasons for discarding a message. The last four apply on arrival, before the pipeline reads the message."""
+    """Reasons for discarding a group message. The last four apply on arrival, before the pipeline reads the message."""
 
     TEXTO_VAZIO = "texto_vazio"
     MUITO_CURTA = "muito_curta"
@@ -42,8 +42,8 @@ class ReceivedMessageQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hoje:
-    """Counts of messages since midnight. ``avisos`` counts all closing notices that wait for review, including those of
-    earlier days.
+    """Counts of messages since midnight. In contrast, ``avisos`` counts all closing notices that wait for review,
+    including those of earlier days.
     """
 
     recebidas: int
@@ -61,7 +61,9 @@ class Recebidas:
     async def lista(
         self, *, limite: int, pular: int = 0, descartadas: bool = False, motivo: MotivoDoDescarte | None = None
     ) -> Sequence[Row]:
-        """List messages, newest first. With ``motivo``, list only messages that were discarded for this reason."""
+        """List group messages, newest first. With ``motivo``, list only messages that were discarded for
+        this reason.
+        """
         return await self._database.all(
             self._queries.messages,
             so_descartadas=descartadas or motivo is not None,

@@ -1,7 +1,7 @@
-"""Ask the author of incomplete offers for the missing fields. One message covers all offers of the author, and an
+"""Ask the authors of incomplete offers for the missing fields. One message covers all offers of an author, and an
 author gets at most one message a day.
 
-The message and the marks on the offers are written in one transaction, so that a crash leaves both or neither. The
+The message is queued in the transaction that marks the offers as asked, so that a crash leaves both or neither. The
 sender checks every rule again before it sends the message.
 """
 
@@ -36,7 +36,7 @@ TEXTO: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Falta:
-    """The missing fields of an offer, and other fields by which its author recognises the offer."""
+    """The missing fields of an offer, and the known fields by which the author recognises the offer."""
 
     campos: tuple[str, ...]
     hospital: str | None = None
@@ -51,9 +51,7 @@ class Falta:
 
 
 def pergunta(nome: str | None, faltas: Sequence[Falta]) -> str:
-    """Write the question to an author. It has one line per set of missing fields, with the offers that lack these
-    fields.
-    """
+    """Write the question to an author. Offers that lack the same fields share one line."""
     asked: dict[tuple[str, ...], list[str]] = {}
     for each in faltas:
         missing = tuple(CAMPOS[name] for name in CAMPOS if name in each.campos)
@@ -75,9 +73,7 @@ def _quais(which: Sequence[str]) -> str:
 
 
 def _chamado(nome: str | None) -> str:
-    """Return the first name in a display name, with a comma before it. Return an empty string if the first word is not
-    a name.
-    """
+    """Return a comma and the first name in a display name, or an empty string if the first word is not a name."""
     first = next(iter((nome or "").split()), "")
     return f", {first[:LONGEST]}" if first.isalpha() else ""
 
@@ -125,7 +121,9 @@ class Recuperacao:
         self._queries = load_queries(RecoveryQueries, "recuperacao.sql", database.dialect)
 
     async def recovery_vagas_incompletas(self, call: JobCall) -> Outcome:
-        """Ask at most twenty authors for missing fields. If earlier questions are still queued, ask fewer."""
+        """Ask at most twenty authors for the missing fields of their offers. If earlier questions are still queued, ask
+        fewer authors.
+        """
         now = self._clock.now()
         unknown = await self._database.run(self._queries.no_phone, now=now)
         hoje = now.astimezone(self._zone).date()
@@ -163,7 +161,7 @@ class Recuperacao:
     async def _ask(self, pessoa: Pessoa, hoje: date) -> tuple[str, int]:
         """Ask one author. Return the result and the number of vacancies in the question.
 
-        That number is zero if another process asked in the meantime, or an operator decided about the vacancies.
+        The number is zero if another process has already asked, or if an operator has decided about the vacancies.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
@@ -186,8 +184,8 @@ class Recuperacao:
         return "perguntada", len(vagas)
 
     async def _find_or_create(self, transaction: Transaction, pessoa: Pessoa, now: datetime) -> str:
-        """Lock the author's row and return its id, so that two processes cannot ask the author at the same time. A
-        missing row is created.
+        """Return the id of the author's row, and create the row if it is missing. The row stays locked, so that two
+        processes cannot ask the author at the same time.
         """
         id = await self._pessoas.achar_ou_criar(transaction, pessoa.telefone, pessoa.nome, self._ids, now=now)
         await transaction.run(self._queries.hold, id=id)

@@ -1,4 +1,6 @@
-"""Convert vacancies in review, notices in review and blocked authors to JSON objects for the API and the pages."""
+"""Convert vacancies in review, closing notices in review and blocked authors to JSON objects for the API
+and the pages.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +16,9 @@ CAMPOS = (
 
 
 def vaga_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, fontes: Sequence[Row] = ()) -> dict[str, Any]:
-    """Return the fields of a vacancy with their positions in the text, and the text itself."""
+    """Return a vacancy in review as a JSON object: its fields with their positions in the text of the message, and the
+    text itself.
+    """
     raw = {"hospital": row["hospital_raw"], "especialidade": row["especialidade_raw"], "periodo": row["periodo_raw"]}
     said = {
         **{name: row[name] for name in CAMPOS if name not in (*raw, "forma_pagamento")},
@@ -67,8 +71,8 @@ def _pergunta(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | 
 
 
 def _vaga(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None:
-    """Return the current state of the vacancy that was imported from this row; it may have changed since the import.
-    Returns None if the row was not imported.
+    """Return the current state of the vacancy that was imported from this row, because it may have changed since the
+    import. Return None if the row was not imported.
     """
     if row["vaga_status"] is None:
         return None
@@ -81,7 +85,7 @@ def _vaga(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None
 
 
 def _anterior(row: Row | Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the current values of the earlier vacancy that this row repeats, or None if the row repeats no vacancy."""
+    """Return the current values of the earlier vacancy that this row repeats, or None if it repeats none."""
     if row["anterior_id"] is None:
         return None
     names = ("id", "status", "valor", "hora_inicio", "hora_fim")

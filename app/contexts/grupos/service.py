@@ -21,7 +21,9 @@ _NO_NAME = re.compile(r"\b(?:adm|jr)\b\.?", re.IGNORECASE)
 
 
 def primeiro_status(texto: str, midia: str | None, *, monitorado: bool = True) -> str:
-    """Return the status of a new message. A caption counts as text, because offers are often pictures with a caption."""
+    """Return the first status of a group message. The caption of a picture is treated as text, because many offers are
+    pictures with a caption.
+    """
     if not monitorado:
         return "descartada"
     if len(texto.strip()) >= SHORTEST:
@@ -79,9 +81,10 @@ class Grupos:
         self._fila = fila
 
     async def ingerir(self, transaction: Transaction, fato: DeGrupo, *, now: datetime) -> None:
-        """Store a message and enqueue it.
+        """Store a group message and enqueue it.
 
-        Locks author, message and group in this order. The pipeline uses the same order, which avoids deadlocks.
+        Author, message and group are locked in this order. The pipeline locks them in the same order, which prevents
+        deadlocks.
         """
         group = await self._group(transaction, fato.grupo, now)
         author = [] if fato.autor is None else await self._contact(transaction, fato.autor, fato.nome, now)
@@ -116,7 +119,7 @@ class Grupos:
             await self._fila.put([da_mensagem(id)], within=transaction)
 
     async def ensaiar(self, transaction: Transaction, texto: str, dia: date, *, now: datetime) -> None:
-        """Enqueue the canary message of a day, in a fictitious group without members."""
+        """Enqueue the canary message of a day, a synthetic offer in a fictitious group."""
         await transaction.run(self._queries.add_canary_group, id=self._ids.new(), jid=CANARIO_JID, now=now)
         fato = DeGrupo(
             message_id=f"canario-{dia.isoformat()}", instance="canario", grupo=CANARIO_JID, autor=None, nome=None, texto=texto,
@@ -125,8 +128,8 @@ class Grupos:
         await self.ingerir(transaction, fato, now=now)
 
     async def _group(self, transaction: Transaction, jid: str, now: datetime) -> Row:
-        """Return the group, and insert it if it is missing. The group is read first, because an insert would wait for a
-        transaction that updates the group's counters.
+        """Return the group, and insert it if it is missing. Try to read it first, because an insert would wait for
+        transactions that update the group's counters.
         """
         if (known := await transaction.one(self._queries.group, jid=jid)) is not None:
             return known
@@ -138,7 +141,7 @@ class Grupos:
     async def _contact(
         self, transaction: Transaction, autor: Address, push_name: str | None, now: datetime
     ) -> Sequence[Row]:
-        """Store the author, and return the contacts of that person, one for each address."""
+        """Store the author of a message, and return all contacts of this person, one for each address."""
         nome, empresa = nome_e_empresa(push_name)
         await transaction.run(
             self._queries.upsert_contact,

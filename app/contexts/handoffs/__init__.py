@@ -1,1 +1,1 @@
-"""Hand-offs: the person who posted a vacancy in a group confirms that a doctor takes it."""
+"""Hand-offs: a doctor accepts a vacancy, and the person who posted it in a group is asked to confirm."""

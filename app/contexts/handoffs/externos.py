@@ -1,4 +1,6 @@
-"""Listeners of external hand-offs: for messages sent to the poster, and for the poster's replies."""
+"""Listeners of hand-offs: for messages to the poster (the person who posted the vacancy) and for the
+poster's replies.
+"""
 
 from datetime import datetime
 from typing import Final
@@ -21,16 +23,14 @@ class Externos:
         self._handoffs = parts
 
     async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Record that the first message or a reminder was sent."""
+        """Record that the first message or a reminder to the poster was sent."""
         if mensagem.tipo == Tipo.HANDOFF.value:
             await self._handoffs.contatado(transaction, mensagem.id, em=mensagem.em)
         elif mensagem.tipo == Tipo.LEMBRETE_HANDOFF.value:
             await self._handoffs.lembrado(transaction, mensagem.id, em=mensagem.em)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Request a person of the team, because the poster cannot be asked or reminded, or the doctor cannot be
-        informed.
-        """
+        """Request a person of the team if a message to the poster or the doctor's confirmation was not sent."""
         id = mensagem.metadata.get(HANDOFF)
         if not isinstance(id, str) or mensagem.desfecho is Desfecho.DEDUPED:
             return
@@ -45,10 +45,10 @@ class Externos:
             await self._handoffs.pedir_pessoa(transaction, doctor, motivo, message_id=mensagem.id, em=mensagem.em)
 
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
-        """Decide the hand-off that a poster's reply concerns. If the reply is unclear, a person reads it.
+        """Decide a hand-off by the reply of the poster. If the reply is unclear, a person reads it.
 
-        The reply decides a hand-off only under two conditions: the last message to the poster asked about a hand-off,
-        and the poster has only one open hand-off.
+        Two conditions apply: the last message to the poster asked about a hand-off, and the poster has only one open
+        hand-off.
         """
         if mensagem.feitos or mensagem.com_pessoa or mensagem.cliente_id is None or mensagem.telefone is None:
             return None

@@ -1,7 +1,7 @@
 """Read the reply of the person who posted a vacancy. If the reply is doubtful, a person of the team reads it.
 
-Negations are tested before confirmations. Each negation is removed with the words that it negates. If the remaining
-text confirms, the reply contradicts itself and is doubtful.
+Negations are found first and removed together with the words that they negate. If the remaining text still confirms,
+the reply contradicts itself and is doubtful.
 """
 
 import re

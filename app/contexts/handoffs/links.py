@@ -22,7 +22,7 @@ _IDS, _TIME, _MAC = 32, 8, 32
 
 @dataclass(frozen=True, slots=True)
 class Prova:
-    """The content of a token with a valid signature."""
+    """The content of a confirmation link's token whose signature is valid."""
 
     handoff_id: str
     jti: str
@@ -30,7 +30,9 @@ class Prova:
 
 class Links:
     def __init__(self, address: str, key: str) -> None:
-        """Build the links. ``address`` is the public address of the api, ``key`` the secret key."""
+        """Build the service. ``address`` is the public address of the API, and ``key`` is the secret key of the
+        signatures.
+        """
         self._address = address.rstrip("/")
         self._key = key.encode()
 
@@ -40,7 +42,7 @@ class Links:
         return f"{self._address}{PATH}?token={token}"
 
     def ler(self, token: str, *, now: datetime) -> Prova | None:
-        """Return the content of a token, or None if its signature is wrong or it has expired."""
+        """Return the content of a token, or None if the signature is wrong or the token has expired."""
         try:
             raw = urlsafe_b64decode(token + "=" * (-len(token) % 4))
         except (binascii.Error, ValueError):

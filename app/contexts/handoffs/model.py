@@ -29,8 +29,8 @@ class Prazos:
 
     @property
     def entre_lembretes(self) -> timedelta:
-        """The shortest time between two messages to the poster. Without this limit, the next reminder could follow
-        directly after a late reminder.
+        """The shortest time between two messages to the poster. It delays the next reminder if the previous reminder
+        was late.
         """
         return self.lembretes[0]
 
@@ -69,7 +69,7 @@ ABERTOS: Final = (Status.PENDING, Status.CONTACTED)
 
 
 class Via(StrEnum):
-    """The way in which a hand-off was decided."""
+    """How a hand-off was decided."""
 
     LINK = "link"
     RESPOSTA = "resposta"  # a message of the poster
@@ -79,7 +79,7 @@ class Via(StrEnum):
 
 
 class Impedimento(StrEnum):
-    """Reasons for which a hand-off cannot be opened."""
+    """Reasons that prevent the opening of a hand-off."""
 
     DESLIGADO = "desligado"
     SEM_VAGA = "sem_vaga"
@@ -103,7 +103,7 @@ PORQUE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Aberto:
-    """The hand-off was opened. The vacancy waits for the poster until ``ate``."""
+    """Result: the hand-off was opened. The vacancy waits for the poster's answer until ``ate``."""
 
     id: str
     ate: datetime
@@ -124,10 +124,8 @@ class Decidido:
 def prazo(
     now: datetime, inicio: datetime, hours: Window, zone: ZoneInfo, limite: timedelta = PRAZOS.limite
 ) -> datetime | None:
-    """Return the deadline of a hand-off, or None if the shift begins before the poster can be asked.
-
-    The deadline is ``limite`` after the next time at which the sending hours are open. If the shift starts earlier, its
-    start is the deadline.
+    """Return the deadline of a hand-off: ``limite`` after the sending hours are next open, but at most the start of the
+    shift. Return None if the shift begins before the poster can be asked.
     """
     asked = hours.next_open(now, zone)
     return min(asked + limite, inicio) if asked < inicio else None
