@@ -36,7 +36,7 @@ class Prova:
 async def provar(
     texto: str, *, em: datetime, regiao: str | None, nota: Nota, leitor: Leitor, limiares: Limiares
 ) -> Prova:
-    """Read a text as the pipeline does, but also if the first stage (the heuristic) would discard it."""
+    """Read a text as the pipeline does. The text is read even if the first stage (the heuristic) would discard it."""
     said = {"timestamp_msg": em, "grupo": None, "regiao": regiao, "score_heuristica": nota.score}
     read = await leitor(texto, {**said, "limiar_heuristica": limiares.heuristica})
     leitura = None if isinstance(read, Snooze) else read

@@ -135,7 +135,7 @@ def lembrete_devido(
     now: datetime, *, contatado_em: datetime, ultimo_em: datetime | None, pedido: int, prazos: Prazos = PRAZOS
 ) -> int | None:
     """Return the number of the reminder that is due, or None if no reminder is due. ``pedido`` is the number of the
-    last queued reminder. Of several missed reminders only the latest is due.
+    last queued reminder. If several reminders were missed, only the latest is due.
     """
     number = sum(now - contatado_em >= age for age in prazos.lembretes)
     is_soon = now - (ultimo_em or contatado_em) < prazos.entre_lembretes

@@ -1,6 +1,6 @@
-"""Open and decide external hand-offs.
+"""Open and decide hand-offs with the person who posted a vacancy.
 
-Each change writes the hand-off, its history, the vacancy, a business event and the messages in one transaction. A
+One transaction writes each change: the hand-off, its history, the vacancy, a business event and the messages. A
 decision locks the poster, the vacancy and the hand-off in this order. After the commit of a decision, Julia sends the
 poster no further message about the hand-off.
 """
@@ -84,8 +84,8 @@ class HandoffQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartesDoHandoff:
-    """Services that hand-offs need. ``hours`` are the sending hours. ``links`` is None if SECRET_KEY or PUBLIC_URL is
-    not set.
+    """Services that hand-offs need. ``hours`` are the sending hours. ``links`` creates confirmation links; it is None
+    if SECRET_KEY or PUBLIC_URL is not set.
     """
 
     database: Database
@@ -139,9 +139,9 @@ class Handoffs:
     async def aceitar_em(
         self, transaction: Transaction, vaga_id: str, cliente_id: str, conversa_id: str, *, por: str, motivo: str
     ) -> Abertura:
-        """Open a hand-off in the caller's transaction, because the doctor accepted the vacancy.
+        """Open a hand-off in the caller's transaction after the doctor accepted the vacancy.
 
-        While the switch is off, no hand-off is opened. The caller sends the answer to the doctor.
+        While the switch of hand-offs is off, none is opened. The caller sends the answer to the doctor.
         """
         if not await self.is_on(transaction):
             return Impedimento.DESLIGADO
@@ -181,8 +181,9 @@ class Handoffs:
     async def decidir_em(
         self, transaction: Transaction, id: str, status: Status, *, via: Via, por: str, motivo: str
     ) -> Decidido:
-        """End a hand-off, in the transaction of the caller. An ended hand-off does not change. If the vacancy no longer
-        waits for this hand-off, the vacancy stays unchanged and even a confirmation ends the hand-off as not confirmed.
+        """End a hand-off in the caller's transaction. A hand-off that has already ended does not change. If the vacancy
+        no longer waits for this hand-off, the vacancy stays unchanged, and the hand-off ends as not confirmed even if
+        the poster confirms.
         """
         now = self.parts.clock.now()
         people = await transaction.one(self.queries.people, id=id)
@@ -211,7 +212,7 @@ class Handoffs:
         return Decidido(id, status, mudou=True)
 
     async def lembrar(self, id: str, numero: int) -> bool:
-        """Queue a reminder to the poster. Returns False if the reminder is already queued, or the hand-off has ended."""
+        """Queue a reminder to the poster. Returns False if the reminder is already queued or the hand-off has ended."""
         async with self.parts.database.transaction() as transaction:
             now = self.parts.clock.now()
             if not await transaction.run(self.queries.remind, id=id, numero=numero, now=now):
@@ -239,7 +240,7 @@ class Handoffs:
             )
 
     async def lembrado(self, transaction: Transaction, mensagem_id: str, *, em: datetime) -> None:
-        """Count a reminder that was sent."""
+        """Record that a reminder to the poster was sent."""
         if (row := await transaction.one(self.queries.reminded, mensagem_id=mensagem_id, em=em)) is not None:
             key = f"handoff:{row['id']}:{row['lembrete_pedido']}"
             await self._eventos.record(
@@ -253,19 +254,19 @@ class Handoffs:
         return [str(row["id"]) for row in rows]
 
     async def ultima(self, transaction: Transaction, cliente_id: str) -> str | None:
-        """Return the type of the last message to a person. Messages that answer the person are ignored."""
+        """Return the type of the last message that was sent to a person, apart from answers."""
         row = await transaction.one(self.queries.last, cliente_id=cliente_id)
         return None if row is None else str(row["tipo"])
 
     async def medico_a_espera(self, transaction: Transaction, id: str) -> str | None:
-        """Return the doctor of an open hand-off, or None if the hand-off has ended."""
+        """Return the doctor of an open hand-off, who waits for the result. Return None if the hand-off has ended."""
         handoff = await transaction.one(self.queries.hold, id=id)
         return None if handoff is None or handoff["status"] not in ABERTOS else str(handoff["cliente_id"])
 
     async def pedir_pessoa(
         self, transaction: Transaction, cliente_id: str, motivo: MotivoDaPendencia, *, message_id: str, em: datetime
     ) -> None:
-        """Add a doctor or a poster to the pending list."""
+        """Add a doctor or a poster to the pending list, so that a person of the team writes to them."""
         telefone = (await self._person(transaction, cliente_id))["telefone"]
         await self.parts.pendencias.abrir(
             transaction, motivo, message_id=message_id, telefone=telefone, endereco=telefone, cliente_id=cliente_id,
@@ -275,7 +276,9 @@ class Handoffs:
     async def listar(
         self, *, status: Status | None = None, todos: bool = False, limite: int, pular: int = 0
     ) -> Sequence[Row]:
-        """Return hand-offs, the most recent first. Without ``status`` or ``todos``, return only open hand-offs."""
+        """Return hand-offs, the most recent first. If neither ``status`` nor ``todos`` is given, return only open
+        hand-offs.
+        """
         return await self.parts.database.all(
             self.queries.listed, so_abertos=status is None and not todos, status=status, um=False, id=None,
             limite=limite, pular=pular,
@@ -345,7 +348,9 @@ class Handoffs:
         return Aberto(id, ate)
 
     async def _poster(self, transaction: Transaction, vaga: Row, now: datetime) -> Row | None:
-        """Return the person who posted the vacancy, or None if Julia must not or cannot write to that person."""
+        """Return the person who posted the vacancy. Return None if the phone number is invalid, or if Julia must not
+        write to it.
+        """
         telefone = telefone_de(vaga["telefone"] or "")
         if telefone is None or not await self._pessoas.pode_receber(transaction, telefone):
             return None

@@ -1,4 +1,6 @@
-"""Write the messages of a hand-off. They state only stored facts, and the poster gets no personal data of the doctor."""
+"""Write the messages of a hand-off. They state only stored facts, and the poster receives no personal data of the
+doctor.
+"""
 
 from datetime import datetime
 from typing import Final
@@ -46,7 +48,7 @@ INDISPONIVEL: Final = (
 
 
 def ao_medico(status: Status, via: Via) -> str:
-    """Return the message that informs the doctor of the end of a hand-off."""
+    """Return the message that informs the doctor of the result of a hand-off."""
     if via is Via.VAGA:
         return INDISPONIVEL
     return {Status.CONFIRMED: CONFIRMADO, Status.NOT_CONFIRMED: NAO_CONFIRMADO}.get(status, VENCIDO)

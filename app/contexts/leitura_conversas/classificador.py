@@ -1,12 +1,13 @@
 """A linear model that predicts whether a text is an opt-out, and the class of the text.
 
-``features`` turns the sentences of ``texto`` into three sets of hashes. The first set has character n-grams of two to
+``features`` turns the sentences of a ``Texto`` into three sets of hashes. The first set has character n-grams of two to
 five letters. The second set has words, sequences of two and three words, and pairs and triples of the meanings in
-``lexico.toml`` and of the semantic fields in ``campos.toml``. The third set has sequences of concepts
-(``conceitos``). ``classificador.json`` contains the calibration and the weights for opt-outs, except those of concepts,
-which are in ``conceitos.json``. ``classes.json`` contains the weights for the classes, one byte per feature and class.
-``python -m tests.julia.leitura_conversas.train`` writes the three files. The prediction needs only the standard
-library.
+``lexico.toml`` and of the semantic fields in ``campos.toml``. The third set has sequences of concepts (``conceitos``).
+
+The weights are in three files, which ``python -m tests.julia.leitura_conversas.train`` writes. ``classificador.json``
+contains the calibration and the weights of words and letters for opt-outs. ``conceitos.json`` contains the weights of
+concepts. ``classes.json`` contains the weights for the classes, one byte per feature and class. The prediction needs
+only the standard library.
 """
 
 import base64
@@ -97,8 +98,8 @@ def _sentence(frase: Frase) -> Tracos:
 
 
 class _Salgada(NamedTuple):
-    """The hashes of one word or meaning: alone, and for each position in a pair or triple. The hash of a pair or triple
-    is the XOR of the hashes of its members.
+    """Hashes of one word or meaning: one for the word alone, and one for each position in a pair or a triple of words.
+    The hash of a pair or triple is the XOR of the hashes of its words.
     """
 
     alone: int
@@ -112,8 +113,8 @@ class _Salgada(NamedTuple):
 
 
 class _Colunas(NamedTuple):
-    """The hashes of all words of a sentence in several tuples: one tuple for each position that a word can have in a
-    pair or triple.
+    """The hashes of all words of a sentence, as one tuple for each position that a word can have in a pair or a triple
+    of words.
     """
 
     alone: tuple[int, ...]
@@ -139,8 +140,8 @@ class _Palavra(NamedTuple):
 
 @lru_cache(maxsize=_CACHED)
 def _read(palavra: Palavra) -> _Palavra:
-    """Return the hashed features of a word. If the word has no meanings, its semantic fields and the word itself count
-    as meanings.
+    """Return the hashed features of a word. If the lexicon has no meanings of the word, its semantic fields and the
+    word itself are used as meanings.
     """
     texto = palavra.texto
     names: Sequence[str] = sorted(palavra.marcas - _LIGHT)[:_MEANINGS] or (*fields().get(texto, ()), texto)
@@ -162,8 +163,8 @@ def _salt(name: str) -> _Salgada:
 
 @lru_cache(maxsize=_CACHED)
 def _across(left: str, right: str) -> frozenset[int]:
-    """Return the character n-grams that span the space between two words. ``left`` is the end of the first word,
-    ``right`` the start of the second.
+    """Return the character n-grams that contain the space between two words. ``left`` is the end of the first word, and
+    ``right`` is the start of the second.
     """
     line, space = f"{left} {right}".encode(), len(left.encode())
     starts = ((size, at) for size in _PIECES for at in range(max(0, space - size + 2), space))
@@ -175,9 +176,9 @@ def _columns(salted: Sequence[_Salgada]) -> _Colunas:
 
 
 def _combinations(words: _Colunas, firsts: _Colunas, lasts: _Colunas) -> set[int]:
-    """Return the hashes of words, sequences of two and three words, single meanings, and pairs and triples of meanings
-    that are close to each other. A word contributes its first and its last meaning. A triple combines either only first
-    or only last meanings.
+    """Return the hashes of words, of sequences of two and three words, of single meanings, and of pairs and triples of
+    meanings that are close to each other. Each word contributes its first and its last meaning. A triple has either
+    only first or only last meanings.
     """
     found = {*words.alone, *firsts.alone, *lasts.alone}
     found.update(map(xor, words.before, words.after[1:]), _triples(words, 1, 1))
@@ -212,7 +213,9 @@ _START, _END, _END_OF_QUESTION = _edge("^"), _edge("$"), _edge("$?")
 
 @dataclass(frozen=True, slots=True)
 class Pesos:
-    """The weights of one output of the model. Each weight is stored as one byte, which is multiplied by ``scale``."""
+    """The weights of one output of the model. To save memory, each weight is stored as one byte, which is multiplied by
+    ``scale``.
+    """
 
     weights: "array[int]"
     scale: float
@@ -232,9 +235,9 @@ def logistic(score: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Classificador:
-    """The trained model. ``outputs`` has the weights of each class, and of four further outputs: ``opt_out`` (opt-out
-    by words), ``letras`` (opt-out by letters), ``conceitos`` (opt-out by concepts) and ``certo`` (whether an opt-out is
-    certain). ``leitor`` turns scores into a decision with ``calibration`` and ``limits``.
+    """The trained model. ``outputs`` has the weights of each class and of four further outputs: ``opt_out`` (opt-out by
+    words), ``letras`` (opt-out by letters), ``conceitos`` (opt-out by concepts) and ``certo`` (whether an opt-out is
+    certain). The module ``leitor`` uses ``calibration`` and ``limits`` to turn scores into a decision.
     """
 
     outputs: Mapping[str, Pesos]

@@ -1,6 +1,6 @@
-"""The concepts of a sentence as features: ``conceitos.toml`` gives each known word one concept, and every other word is
-skipped. Words that a person may add or leave out therefore do not separate a verb from its negation and its object:
-"pode tirar, por gentileza, o meu nome" and "tira meu nome" have the same sequence of concepts, except for the first.
+"""The concepts of a sentence as features. ``conceitos.toml`` gives each known word one concept, and every other word is
+skipped. Optional words therefore do not separate a verb from its negation and its object: "pode tirar, por gentileza, o
+meu nome" and "tira meu nome" have the same sequence of concepts after the first one.
 """
 
 import tomllib
@@ -45,7 +45,7 @@ _ENDINGS: Final = {
 
 
 def concept_features(frase: Frase, mask: int) -> set[int]:
-    """Return the hashes of all sequences of concepts, and of pairs of concepts that are not neighbours."""
+    """Return the hashes of all sequences of concepts in a sentence, and of pairs of concepts that are not adjacent."""
     found = [_COMMA if each.texto == _COMMA else _concepts().get(each.texto, "") for each in frase.palavras]
     row = ["^", *(each for each in found if each), "$?" if frase.is_question() else "$"]
     joined = [each for each in row if each != _COMMA]
@@ -73,7 +73,9 @@ def _pairs(length: int) -> Iterator[tuple[int, int]]:
 
 @cache
 def _concepts() -> dict[str, str]:
-    """Map the phonetic form of each word to its concept. Verbs have a concept for each form: ``TIRA.pedido``."""
+    """Map the phonetic form of each word to its concept. For a verb, the concept also names the form of the verb:
+    ``TIRA.pedido``.
+    """
     read = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     found: dict[str, str] = {}
     for name, verbs in read["verbos"].items():
@@ -93,5 +95,7 @@ def _forms(verb: str) -> Iterator[tuple[str, str]]:
 
 
 def _before_e(stem: str) -> str:
-    """Return the stem of a verb in -ar as it is written before e: "ligar" has "ligu", "abdicar" has "abdiqu"."""
+    """Return the stem of a verb in -ar as it is spelled before the letter e: "ligar" has "ligu", "abdicar" has
+    "abdiqu".
+    """
     return stem[:-1] + "qu" if stem.endswith("c") else stem + "u" if stem.endswith("g") else stem

@@ -1,8 +1,9 @@
 """Read one inbound text: its class, and whether the person opts out.
 
-The model (``classificador``) scores the whole text and each sentence, by letters, by words and by concepts. The scores are combined
-into one calibrated probability, in one way for a text of one sentence and in another for longer texts. The weights and
-limits of this combination were fitted on sentences of authors that were not in the model's training data.
+The model (``classificador``) scores the whole text and each sentence, by letters, by words and by concepts. The scores
+are combined into one calibrated probability. Texts of one sentence and longer texts have different weights for this
+combination. These weights and the limits were fitted on sentences of authors that were not in the model's training
+data.
 """
 
 from typing import Final
@@ -19,8 +20,8 @@ _SHOWN: Final = 12
 
 
 def ler(texto: str) -> Leitura:
-    """Read one inbound text. Never raises. The time is linear in the length of the text. Of a text longer than 64 Ki
-    characters, only the start and the end are read.
+    """Read one inbound text. The function never raises an error, and its time is linear in the length of the text. If a
+    text is longer than 64 Ki characters, only the start and the end are read.
     """
     separated = separate(texto)
     if not separated.frases:
@@ -42,7 +43,7 @@ def ler(texto: str) -> Leitura:
 
 
 def score(classificador: Classificador, found: Atributos) -> float:
-    """Return the calibrated log odds of an opt-out."""
+    """Return the calibrated log odds that the text is an opt-out."""
     letters, words, concepts = (classificador.outputs[name] for name in ("letras", "opt_out", "conceitos"))
     is_single = len(found.frases) == 1
     weights = classificador.calibration["single" if is_single else "several"]
@@ -66,7 +67,7 @@ def _classify(classificador: Classificador, found: Atributos) -> tuple[Classe, f
 
 
 def _words(classificador: Classificador, texto: Texto, found: Atributos) -> str:
-    """Return the beginning of the sentence that has the highest score for an opt-out."""
+    """Return the first words of the sentence that has the highest score for an opt-out."""
     scores = classificador.outputs["opt_out"]
     rated = zip(found.frases, texto.distinct(), strict=True)
     best = max(rated, key=lambda each: scores.score(each[0].palavras))[1]

@@ -36,14 +36,18 @@ _PARTICIPLES: Final = {"ar": "ad", "er": "id", "ir": "id"}
 
 
 def fold(word: str) -> str:
-    """Return an approximate phonetic form of a word: doubled letters once, soft c as s, z as s, qu and q as k."""
+    """Return an approximate phonetic form of a word. For example, a doubled letter becomes one letter, soft c and z
+    become s, and qu becomes k.
+    """
     word = word.replace("qu", "k").replace("q", "k").replace("z", "s").replace("y", "i").replace("w", "u")
     return _REPEATED.sub(r"\1", _SOFT_C.sub("s", word))
 
 
 @cache
 def terms(written: str) -> frozenset[str]:
-    """Return the phonetic form of each word in ``written``. The words of sentences are compared in this form."""
+    """Return the phonetic form of each word in ``written``. Words of sentences have the same form, so both can be
+    compared.
+    """
     return frozenset(map(fold, written.split()))
 
 
@@ -63,8 +67,8 @@ def _forms(verb: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def _lexicon() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
-    """Load the lexicon. Return two mappings: the phonetic form of each word to its meanings, and each spelling to its
-    phonetic form.
+    """Load the lexicon. Return two mappings: from the phonetic form of each word to its meanings, and from each
+    spelling to its phonetic form.
     """
     read = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     found: dict[str, set[str]] = {}
@@ -92,7 +96,7 @@ def _lexicon() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
 
 
 def known_words() -> dict[str, frozenset[str]]:
-    """Map the phonetic form of each word to the meanings of the word. The lexicon is loaded on first use, because most
+    """Map the phonetic form of each known word to its meanings. The lexicon is loaded on first use, because most
     processes read no message.
     """
     return _lexicon()[0]
@@ -100,7 +104,7 @@ def known_words() -> dict[str, frozenset[str]]:
 
 @cache
 def fields() -> dict[str, tuple[str, ...]]:
-    """Map the phonetic form of each word to the semantic fields of the word. Only ``classificador`` uses these fields."""
+    """Map the phonetic form of each word to its semantic fields. Only ``classificador`` uses these fields."""
     read = tomllib.loads(_FIELDS.read_text(encoding="utf-8"))
     found: dict[str, set[str]] = {}
     for name, verbs in read["verbos"].items():
@@ -132,8 +136,8 @@ def _shorter(word: str) -> set[str]:
 
 @cache
 def _neighbours() -> dict[str, list[tuple[str, str]]]:
-    """Index the known spellings, to find a word with one wrong letter. The keys are each spelling and its forms with
-    one letter removed. The value of a key is a list of pairs: a spelling, and its phonetic form.
+    """Build an index that finds a known word by a spelling with one wrong letter. The keys are each known spelling and
+    the same spelling with one letter removed. The values are lists of pairs of a known spelling and its phonetic form.
     """
     index: dict[str, list[tuple[str, str]]] = {}
     for spelling, word in sorted(_lexicon()[1].items()):
@@ -167,8 +171,8 @@ def meanings(word: str) -> tuple[str, frozenset[str]]:
 
 
 def _may_be(tried: str, near: tuple[str, str]) -> bool:
-    """Return whether the written word may be a misspelling of a similar known word. A short word counts as a
-    misspelling only of words that are typical of opt-outs (``_KEY``).
+    """Return whether the written word may be a misspelling of a similar known word. For a short word, only words that
+    are typical of opt-outs (``_KEY``) are considered.
     """
     return len(tried) >= _LONG_ENOUGH or (len(near[0]) > len(tried) and bool(known_words()[near[1]] & _KEY))
 
@@ -216,7 +220,7 @@ def one_slip(left: str, right: str) -> bool:
 
 
 def split_glued(letters: str) -> tuple[str, ...]:
-    """Split letters written without spaces into known words. Returns an empty tuple if a piece is unknown."""
+    """Split letters written without spaces into known words. Returns an empty tuple if this is not possible."""
     letters = letters.translate(_LEET) if any(each.isdigit() for each in letters) else letters
     if len(letters) > _LONGEST_GLUED:
         return ()

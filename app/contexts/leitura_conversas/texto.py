@@ -1,8 +1,7 @@
 """Split a typed message into sentences of known words.
 
 The module ignores case, accents and look-alike letters, removes invisible characters, joins spaced-out letters and
-splits words written without spaces. Quoted text is separated from the rest, because the sender of the message did not
-write it.
+splits words written without spaces. Quoted text is kept apart, because the sender of the message did not write it.
 """
 
 import re
@@ -93,7 +92,7 @@ _QUOTES: Final = str.maketrans("“”„«»‘’´`–—•", '"""""\'\'\'\'
 
 
 def _unstar(match: re.Match[str]) -> str:
-    """Replace a star that stands for a vowel: "p*rar" becomes "parar"."""
+    """Replace a star that was written in place of a vowel: "p*rar" becomes "parar"."""
     found = [word for vowel in "aeiou" if known_words().get(fold(word := f"{match[1]}{vowel}{match[2]}"))]
     return found[0] if found else match[0]
 
@@ -106,7 +105,7 @@ def _join(match: re.Match[str]) -> str:
 
 def _without_quotes(plain: str) -> tuple[str, str]:
     """Split a text into the words that the sender wrote and the words that the sender quotes. If the text is only a
-    quotation, count it as the sender's own words.
+    quotation, treat it as the sender's own words.
     """
     own: list[str] = []
     quoted: list[str] = []
@@ -163,8 +162,8 @@ _AFTER_NOT: Final = frozenset(("ME", "QUERER", "ENVIAR", "CHAMAR", "LIGAR", "PRE
 
 
 def _plain_num(words: Sequence[Palavra]) -> list[Palavra]:
-    """Remove the meaning "negation" from the word "num" if the word is a preposition. In "num me manda" the word is a
-    negation and keeps the meaning.
+    """Remove the meaning "negation" from the word "num" if it is a preposition ("in a"). In "num me manda" it is a
+    negation and keeps this meaning.
     """
     return [
         Palavra(each.texto, each.marcas - {"NAO"})
@@ -182,7 +181,7 @@ _MAKE_CONTACT: Final = frozenset(
 
 
 def _contact_verbs(words: Sequence[Palavra]) -> list[Palavra]:
-    """Merge "entrar em contato" into one verb."""
+    """Merge the words "entrar em contato" (to get in touch) into one verb."""
     if _CONTACT.isdisjoint([each.texto for each in words]):
         return list(words)
     read, at = [], 0

@@ -1,8 +1,8 @@
-"""Reads group messages with pure rules for Portuguese, without I/O and without a language model.
+"""Read group messages with pure rules for Portuguese, without I/O and without a language model.
 
     tokens (texto, marcas) → lines and sections (linhas) → vacancies (montagem)
 
-In parallel, ``juizo`` decides whether the message is an offer.
+Independently, ``juizo`` decides whether the message is an offer.
 
 The word lists are in ``dados/``; ``docs/grupos.md`` describes how to add a word.
 """

@@ -1,4 +1,6 @@
-"""Convert the result of reading a message to a JSON object in the format of the labelled data."""
+"""Convert the reading of a group message to a JSON object, in the format of the labelled messages for training and
+tests.
+"""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -36,7 +38,7 @@ def vaga_documento(vaga: VagaDita) -> dict[str, Any]:
 
 
 def trechos(vaga: VagaDita) -> Mapping[str, tuple[int, int]]:
-    """Return the position of each field in the source text. A default value has no position."""
+    """Return the position of each field of a vacancy in the source text. A default value has no position."""
     found = {name: getattr(vaga, name) for name in CAMPOS}
     return {name: each.trecho for name, each in found.items() if each is not None and each.trecho is not None}
 

@@ -1,1 +1,3 @@
-"""Rewrite layouts as lists: a table, a calendar, or days below a month become one line per shift."""
+"""Rewrite layouts of messages as lists: a table, a calendar, or days below the name of a month become one line per
+shift.
+"""

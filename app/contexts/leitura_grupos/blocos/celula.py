@@ -81,8 +81,8 @@ _X = re.compile(r"x{1,3}|\(x\)|\[x\]")
 
 @dataclass(slots=True, unsafe_hash=True)
 class Celula:
-    """A cell and its position among the cells of its row. ``sinal`` is the sign in the cell that marks a shift as open
-    or taken.
+    """A cell of a table row, with its start and end in the row. ``sinal`` is the sign in the cell, such as "x" or "-",
+    that says whether a shift is open or taken.
     """
 
     linha: Linha
@@ -99,7 +99,7 @@ class Celula:
 
 
 def celula(linha: Linha, inicio: int, fim: int, vocabulario: Vocabulario) -> Celula:
-    """Return the cell in a range of a line, without surrounding blanks and decoration."""
+    """Return the cell in a range of a line, without surrounding spaces and decoration."""
     text = linha.texto
     while inicio < fim and text[inicio] in " \t*_\xa0\u200b\r" and not text.startswith("__", inicio):
         inicio += 1
@@ -154,8 +154,8 @@ def estado(plano: str) -> Tipo | None:
 
 
 def esta_aberta(cell: Celula, legenda: dict[str, bool]) -> bool:
-    """Return whether a cell marks an open shift. The legend of the message takes precedence over the usual meaning of a
-    sign.
+    """Return whether a cell marks an open shift. If the message has a legend, it takes precedence over the usual
+    meaning of a sign.
     """
     if (meaning := legenda.get(cell.sinal)) is not None:
         return meaning
@@ -173,14 +173,16 @@ _ENTRE = r"['\")\]]? {0,2}(?:=|:|->|>|-|\be\b|\bsao\b|\bsignifica\b|\besta\b|\bq
 
 @lru_cache(maxsize=512)
 def _legenda(sign: str) -> re.Pattern[str]:
-    """Return a pattern for the meaning of a sign. It is compiled once, because the signs of tables repeat."""
+    """Return the pattern that finds the explanation of a sign in a legend. It is compiled once, because the signs of
+    tables repeat.
+    """
     named = r"(?:em branco|vazi[ao]s?)" if sign == "" else re.escape(sign)
     return re.compile(rf"(?:^|[\n,;/(|.:]) {{0,3}}['\"(\[]?{named}(?![a-z0-9]){_ENTRE}(?P<frase>[^/;,|\n.()]{{2,40}})")
 
 
 def legendas(rest: str, signs: frozenset[str]) -> dict[str, bool]:
-    """Map each sign of a legend to True if it marks an open shift, and to False if it marks a taken shift: "x =
-    descoberto", "- completo".
+    """Return the legend of a message: each sign with True for an open shift ("x = descoberto") or False for a taken
+    shift ("- completo").
     """
     found: dict[str, bool] = {}
     for sign in signs | {""}:
@@ -193,8 +195,8 @@ def legendas(rest: str, signs: frozenset[str]) -> dict[str, bool]:
 
 
 def partes(cell: Celula, vocabulario: Vocabulario) -> list[tuple[Tipo, Linha]]:
-    """Split a cell that contains a shift and another value, such as a hospital ("HRSJ SD") or a speciality ("Clínico
-    N", "SN Pediatria"), or a day and a shift.
+    """Split a cell that contains a shift together with a hospital ("HRSJ SD"), a speciality ("SN
+    Pediatria") or a day.
     """
     if cell.tipo is Tipo.VAGA and (both := _VAGA.fullmatch(cell.linha.plano.strip())) is not None:
         return [
@@ -218,7 +220,7 @@ _LETRAS = {"d": "SD", "n": "SN", "m": "manhã", "t": "tarde", "dn": "SD e SN"}
 
 
 def _turno(linha: Linha) -> Linha:
-    """Replace a single letter that names a shift by its abbreviation: "D" becomes "SD"."""
+    """Replace a single letter that means a shift by the usual abbreviation: "D" becomes "SD"."""
     letters = re.findall(r"[a-z]+", linha.plano)
     if letters and all(each in _LETRAS for each in letters) and not re.search(r"\d", linha.plano):
         return dito(" e ".join(_LETRAS[each] for each in letters), linha)
@@ -244,7 +246,7 @@ _HORA_NO_ROTULO = re.compile(r"/ ?h(?:ora)?\b|\bhora\b|\bpor hora\b")
 
 
 def rotulo(cell: Celula) -> Tipo | None:
-    """Return the type of content below a column heading such as "data" or "R$/hora"."""
+    """Return the kind of values that a column has according to its heading, such as "data" or "R$/hora"."""
     words = re.findall(r"[a-z]+", cell.plano)
     if not 1 <= len(words) <= 4 or re.search(r"\d", cell.plano):
         return None

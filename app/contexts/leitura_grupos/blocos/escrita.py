@@ -1,5 +1,5 @@
-"""Lines of a message. A line stores the position of each letter in the original message, so that these positions are
-still known after a block has rewritten the line.
+"""Lines of a message. A line stores the position of each letter in the original message, so that the positions are
+still known after a block (a rewriting rule) has changed the line.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from batuta.kernel import dataclass
 @dataclass(slots=True, unsafe_hash=True)
 class Linha:
     """A line of a group message. ``lugares`` has the position of each letter in the original message. ``bloco`` is the
-    name of the block that rewrote the line, or empty if the line is unchanged from the author's message.
+    name of the block (rewriting rule) that changed the line, or empty if the author wrote the line as it is.
     """
 
     texto: str
@@ -26,13 +26,15 @@ class Linha:
         return Linha(self.texto[inicio:fim], self.lugares[inicio:fim], self.bloco)
 
     def trocada(self, inicio: int, fim: int, letters: str) -> "Linha":
-        """Replace a range of the line by ``letters``, which get the source position of that range."""
+        """Replace a range of the line by ``letters``. In the original message, the new letters have the position of
+        that range.
+        """
         part = dito(letters, self.parte(inicio, fim))
         places = [*self.lugares[:inicio], *part.lugares, *self.lugares[fim:]]
         return Linha(self.texto[:inicio] + letters + self.texto[fim:], places, self.bloco)
 
     def com(self, at: int, letters: str) -> "Linha":
-        """Insert letters. They get the source position of the letter before them."""
+        """Insert letters into the line. In the original message, they have the position of the letter before them."""
         where = self.lugares[max(0, at - 1)] if self.lugares else 0
         places = [*self.lugares[:at], *([where] * len(letters)), *self.lugares[at:]]
         return Linha(self.texto[:at] + letters + self.texto[at:], places, self.bloco)
@@ -47,8 +49,8 @@ def linhas(fonte: str) -> list[Linha]:
 
 
 def dito(letters: str, source: Linha) -> Linha:
-    """Return a line with the text ``letters``, which replaces the line ``source``. The last letter gets the source
-    position of the end of ``source``. All letters before it get the source position of the start of ``source``.
+    """Return a line with the text ``letters`` that replaces the line ``source``. In the original message, the last
+    letter has the position of the end of ``source``, and all other letters the position of its start.
     """
     first = source.lugares[0] if source.lugares else 0
     last = source.lugares[-1] if source.lugares else 0
@@ -56,7 +58,7 @@ def dito(letters: str, source: Linha) -> Linha:
 
 
 def juntas(parts: Iterable[Linha], bloco: str, entre: str = " ") -> Linha:
-    """Join parts to one line."""
+    """Join parts of lines to one line."""
     letters: list[str] = []
     places: list[int] = []
     for each in parts:
@@ -69,7 +71,7 @@ def juntas(parts: Iterable[Linha], bloco: str, entre: str = " ") -> Linha:
 
 
 def escrita(found: Sequence[Linha]) -> Escrita:
-    """Return the text of the lines, and the source position of each letter."""
+    """Return the text of the lines, and the position of each letter in the original message."""
     places: list[int] = []
     for place, each in enumerate(found):
         places.extend(each.lugares)

@@ -32,8 +32,8 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
 
 
 def _sem_barras(found: list[Linha]) -> list[Linha]:
-    """Replace "19/7" after a day by "19h-7h" if the message also has "7/19", which can only be hours, because 19 is not
-    a month.
+    """Replace "19/7" after a day by "19h-7h" if the message also has "7/19". Because 19 is not a month, "7/19" can only
+    be hours.
     """
     pairs = [(each, [*_BARRA.finditer(each.plano)] if "/" in each.texto else []) for each in found]
     hours = {(pair["ate"], pair["das"]) for _, on_line in pairs for pair in on_line if 12 < int(pair["ate"]) <= 24}
@@ -50,7 +50,7 @@ def _sem_barras(found: list[Linha]) -> list[Linha]:
 
 def _segue_um_dia(plano: str, pair: re.Match[str]) -> bool:
     """Return whether two numbers with a slash are hours, because a day precedes them ("sex 09 19/7"). If that day has
-    the same month ("18/7 e 19/7"), the two numbers are not hours but a further date of a list.
+    the same month ("18/7 e 19/7"), they are another date and not hours.
     """
     before = plano[max(0, pair.start() - 40) : pair.start()]
     if _DIA_E_SEMANA.search(before):
@@ -62,9 +62,7 @@ def _segue_um_dia(plano: str, pair: re.Match[str]) -> bool:
 
 
 def _sem_rotulos(found: list[Linha]) -> list[Linha]:
-    """Join a line that has the start of a shift with the next line that has its end: "Início: 08:00" and "Término:
-    20:00".
-    """
+    """Join two lines that contain the start and the end of a shift: "Início: 08:00" and "Término: 20:00"."""
     result: list[Linha] = []
     for each in found:
         end = _FIM.fullmatch(each.plano) if result and len(each.texto) < 40 else None

@@ -1,4 +1,6 @@
-"""The list of blocks in the order in which they are applied. To support a new layout, add a block."""
+"""The list of blocks in the order in which they are applied. A block rewrites one layout, so a new layout needs a new
+block.
+"""
 
 import re
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
-"""Apply a legend to signs before days or shifts: "■ SD □ SN" with "■ ocupado, □ livre", "[x] 03/10 SN".
+"""Apply a legend to the signs before days or shifts: "■ SD □ SN" with "■ ocupado, □ livre", "[x] 03/10 SN".
 
-Shifts that the legend marks as taken are removed. An open shift loses only its sign, so that the rules can read the
-shift.
+Shifts that the legend marks as taken are removed. From an open shift only the sign is removed, so that the rules can
+read the shift.
 """
 
 import re
@@ -25,7 +25,7 @@ _DIA = re.compile(r"\d")
 
 
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
-    """Apply a legend if it explains at least one sign of taken shifts and one of open shifts."""
+    """Apply a legend if it explains at least one sign for taken shifts and one for open shifts."""
     meanings: dict[str, bool] = {}
     legends: set[int] = set()
     for place, line in enumerate(found):

@@ -1,4 +1,6 @@
-"""Add the month to days below the name of a month: "JULHO" above "09 SN", "SN: 05, 07 e 12", "05, 12, 19"."""
+"""Add the month to days that are listed below the name of a month: "JULHO" above "09 SN", "SN: 05, 07 e 12", "05, 12,
+19".
+"""
 
 import re
 from bisect import bisect_right
@@ -69,9 +71,7 @@ _ALGARISMO = re.compile(r"\d")
 
 @dataclass(frozen=True, slots=True)
 class Meses:
-    """The months and the weeks that a message names. ``nomes`` maps the index of a line to the month that the line
-    names.
-    """
+    """The months and the weeks that a message names. ``nomes`` maps the index of a line to the month in that line."""
 
     hoje: date
     linhas: Sequence[Linha]
@@ -88,8 +88,8 @@ class Meses:
         return cls(hoje, found, named)
 
     def em(self, place: int) -> int | None:
-        """Return the month that applies to a line: the last month that is named above the line or in it. If there is
-        none, return the only month that is named below the line.
+        """Return the month that applies to a line: the last month named in the line or above it. If there is none,
+        return the month named below the line, provided that only one is named there.
         """
         if not self.nomes:
             return None
@@ -109,7 +109,7 @@ class Meses:
         return _FAIXA.search(plano)
 
     def semana(self, place: int) -> tuple[date, date, int] | None:
-        """Return the first and the last day of the week that a line above a table names, and the index of that line."""
+        """Return the first and the last day of a week that a line above a table names, and the index of that line."""
         for at in range(place - 1, max(-1, place - 8), -1):
             plano = self.linhas[at].plano
             for found in _FAIXA.finditer(plano):
@@ -159,7 +159,7 @@ _DO_MES = re.compile(
 
 
 def _por_extenso(line: Linha, hoje: date) -> Linha:
-    """Convert days in other forms to day and month: "07MAR26", "26 e 27 do corrente"."""
+    """Convert days in other forms, such as "07MAR26" or "26 e 27 do corrente", to day and month."""
     plano = line.plano
     for each in reversed([*_COLADO.finditer(plano)]):
         year = f"/{each['ano']}" if each["ano"] else ""
@@ -176,8 +176,8 @@ def _has_other_forms(plano: str) -> bool:
 
 
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
-    """Add the month to days below the name of the month. If the message names no month, and at least two lines have
-    numbers that may be days, mark these numbers as days.
+    """Add the month to days that are listed below the name of the month. If the message names no month, and at least
+    two lines have numbers that may be days, mark these numbers as days.
     """
     if _has_other_forms("\n".join([each.plano for each in found])):
         found = [_por_extenso(each, hoje) if len(each.texto) <= LONGA else each for each in found]
@@ -227,8 +227,8 @@ def _turnos_por_dia(line: Linha, months: Mapping[int, int]) -> Linha:
 
 
 def _sem_tracos(found: list[Linha]) -> list[Linha]:
-    """Replace dashes in lists of days by commas: "10 - 12 - 17 - 24". Two days with a dash may be a range, so they
-    count as a list only if another line has three days with dashes.
+    """Replace dashes in lists of days by commas: "10 - 12 - 17 - 24". Two days with a dash may be a range, so their
+    dash is replaced only if another line has three days with dashes.
     """
     if not any(_LISTA_COM_TRACOS.fullmatch(each.plano) and each.plano.count(" - ") > 1 for each in found):
         return found
@@ -239,7 +239,7 @@ def _sem_tracos(found: list[Linha]) -> list[Linha]:
 
 
 def _letras(line: Linha, month: int | None) -> Linha:
-    """Expand letters of shifts after days: "24(N), 25(D/N)" becomes "24/12 SN, 25/12 SD e SN"."""
+    """Expand letters that name shifts after days: "24(N), 25(D/N)" becomes "24/12 SN, 25/12 SD e SN"."""
     named = [each for each in _COM_LETRA.finditer(line.plano) if _e_turno(line, each)]
     if not any(each["mes"] for each in named) and (month is None or not named) and len(named) < 2:
         return line
@@ -257,7 +257,7 @@ def _com_dia(line: Linha, at: int) -> Linha:
 
 
 def _e_turno(line: Linha, found: re.Match[str]) -> bool:
-    """Return whether letters after a number name a shift. They must be in brackets or in upper case."""
+    """Return whether letters after a number name a shift. Only letters in brackets or in upper case do."""
     is_bracketed = found["p"] is not None or found["turno"].strip()[:1] in ("(", "[")
     return is_bracketed or line.texto[slice(*found.span("t"))].isupper()
 

@@ -1,4 +1,4 @@
-"""Split prose about several places: each clause with its own place and days becomes a line.
+"""Split prose about several places into one line for each clause that has its own place and days.
 
 no Hospital A, dia 10/08 à noite, e na UPA B, dia 11/08     →     no Hospital A, dia 10/08 à noite,
                                                                   e na UPA B, dia 11/08
@@ -29,8 +29,8 @@ _FRASE = _FINS[1]
 
 
 def em_oracoes(folha: Folha) -> Texto | None:
-    """Split lines that name several hospitals or towns, each with its own days: return the text with one clause per
-    line. Return None if there is no such line.
+    """Split each line that names several hospitals or towns, each with its own days, into one line per clause. Return
+    the new text, or None if the text has no such line.
     """
     if len(folha.lugares) < 2 or len(folha.dias) < 2:
         return None
@@ -66,7 +66,7 @@ def _cortes(folha: Folha, line: tuple[int, int]) -> Iterator[int]:
 
 def _grupos(marks: Sequence[Lugar | Dias]) -> list[tuple[Lugar, Dias]]:
     """Return the first place and the last days of each clause. A place after days begins a new clause. A place without
-    days after it belongs to no clause. If days precede the first place, return an empty list.
+    days after it belongs to no clause. If the line begins with days, return an empty list.
     """
     found: list[tuple[Lugar, Dias]] = []
     place: Lugar | None = None

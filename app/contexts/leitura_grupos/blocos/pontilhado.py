@@ -1,4 +1,4 @@
-"""Rewrite rows whose parts are joined by dots, as in a printed list: "19 ........ SD"."""
+"""Rewrite rows whose columns are joined by dots, as in a printed list: "19 ........ SD"."""
 
 import re
 from datetime import date

@@ -1,5 +1,5 @@
-"""Rewrite rows of a rota whose last part names the doctor or says that the shift is open: "02/04 SN – VAGO", "03/04 SN
-– Dra. X".
+"""Rewrite rows of a rota that end with the name of a doctor or with a word for an open shift: "02/04 SN – VAGO", "03/04
+SN – Dra. X".
 """
 
 import re
@@ -21,7 +21,7 @@ _DIA = re.compile(r"\d{1,2} ?/ ?\d{1,2}|\b(?:seg|ter|qua|qui|sex|sab|dom)[a-z]{0
 
 
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
-    """Mark the rows with a doctor's name as taken, if another row is marked as open."""
+    """If at least one row of a rota is marked as open, mark the rows with a doctor's name as taken."""
     ends = [_ultima(each) for each in found]
     if not any(each is not None and _INICIO_DE_NOME.search(each["fim"]) for each in ends):
         return found

@@ -48,7 +48,7 @@ _TOMADA = " (preenchido)"
 
 @dataclass(frozen=True, slots=True)
 class Fila:
-    """A row of a table. ``linha`` is its index in the message."""
+    """A row of a table. ``linha`` is the index of its line in the message."""
 
     linha: int
     celulas: tuple[Celula, ...]
@@ -82,8 +82,8 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
 
 
 def _sem_semana(line: Linha) -> Linha:
-    """Remove the first and the last day of a week from the heading of a table, because the cells already contain the
-    days of that week.
+    """Remove the first and the last day of the week from the line above a table, because the cells of the table contain
+    the days.
     """
     found = Meses.faixa(line.plano)
     if found is None:
@@ -96,7 +96,9 @@ def _sem_semana(line: Linha) -> Linha:
 
 
 def _regioes(found: Sequence[Linha], vocabulario: Vocabulario) -> Iterator[list[Fila]]:
-    """Yield groups of adjacent lines with the same separator. Lines of dashes are skipped."""
+    """Yield tables: groups of adjacent lines with the same separator, from the header on. Lines of dashes
+    are skipped.
+    """
     rows: list[Fila] = []
     sign = ""
     for place, line in enumerate(found):
@@ -112,9 +114,7 @@ def _regioes(found: Sequence[Linha], vocabulario: Vocabulario) -> Iterator[list[
 
 
 def _inteiras(rows: list[Fila]) -> Iterator[list[Fila]]:
-    """Yield the table: the rows from the header on, without the rows above the header. Yield nothing if no row is a
-    header.
-    """
+    """Yield the rows from the header on. Yield nothing if no row is a header."""
     for at in range(len(rows) - 1):
         if _cabeca(rows[at]) is not None or _e_calendario(rows[at : at + 2]):
             yield rows[at:]
@@ -194,8 +194,8 @@ def _cabeca(row: Fila) -> Cabeca | None:
 
 
 def _is_header(head: Cabeca, new: Cabeca) -> bool:
-    """Return whether a row that looks like a header really is another header of the table. A row such as "04 | D/N | D"
-    is not a header: its cells only look like headings.
+    """Return whether a row that looks like a header begins another table. A row such as "04 | D/N | D" does not: its
+    cells only look like headings.
     """
     return bool(new.rotulos) or {each.tipo for each in new.eixo.values()} == {each.tipo for each in head.eixo.values()}
 
@@ -205,7 +205,9 @@ def _eixo(kind: Tipo) -> Tipo:
 
 
 def _e_canto(cells: Sequence[Celula]) -> bool:
-    """Return whether the first cell of a header applies to the whole table: "UTI adulto | SD | SN"."""
+    """Return whether the first cell of a header is a value for the whole table, such as "UTI adulto" in "UTI adulto |
+    SD | SN".
+    """
     return len({_eixo(each.tipo) for each in cells[1:]}) == 1 and _eixo(cells[0].tipo) is not _eixo(cells[1].tipo)
 
 
@@ -220,7 +222,7 @@ def _so_titulos(cells: Sequence[Celula], axes: dict[int, Celula], labels: dict[i
 
 
 def _e_calendario(rows: Sequence[Fila]) -> bool:
-    """Return whether rows of days alternate with rows of signs."""
+    """Return whether a table is a calendar, in which rows of days alternate with rows of signs."""
     return len(rows) > 1 and _so_dias(rows[0]) and not _so_dias(rows[1]) and len(rows[1].celulas) > 1
 
 
@@ -230,7 +232,7 @@ def _so_dias(row: Fila) -> bool:
 
 
 def _tem_dias(row: Fila) -> bool:
-    """Return whether a row has only days without a month, apart from the heading of the row."""
+    """Return whether a row has only days without a month. The heading of the row is ignored."""
     return _so_dias(row) or (row.celulas[0].tipo is Tipo.OUTRA and _so_dias(Fila(row.linha, row.celulas[1:])))
 
 
@@ -404,7 +406,7 @@ class _Tabela:
 
 
 def _is_counter(cell: Celula) -> bool:
-    """Return whether the only content of a cell is the number of its row: "semana1", "1"."""
+    """Return whether a cell contains only a number that counts the rows: "semana1", "1"."""
     return cell.tipo is Tipo.NUMERO or (
         re.fullmatch(r"(?:semana|sem|linha|item)? ?\d{1,2}[ao.)]?", cell.plano) is not None and cell.tipo is Tipo.OUTRA
     )
@@ -455,9 +457,8 @@ def _celulas_soltas(found: list[Linha], vocabulario: Vocabulario) -> list[Linha]
 
 
 def _seguidas(found: list[Linha], vocabulario: Vocabulario) -> Iterator[tuple[list[Fila], list[Linha]]]:
-    """Yield groups of adjacent lines with the same separator and number of cells. A group is a pair: the parsed rows,
-    and the lines from which they were parsed. For a line that is not a row of a table, yield an empty list of rows and
-    the line.
+    """Yield each group of adjacent lines with the same separator and number of cells, as a pair of its parsed rows and
+    its lines. A line that is not a row of a table forms a pair of its own, with an empty list of rows.
     """
     rows: list[Fila] = []
     lines: list[Linha] = []

@@ -1,1 +1,1 @@
-"""Classifies a message: offer, closing notice, conversation and other categories."""
+"""Classify a group message as an offer, a closing notice, conversation or another category."""

@@ -24,8 +24,8 @@ def com_confianca(vaga: VagaLida, features: Sequence[float], at_most: float) -> 
 
 
 def ate(features: Sequence[float]) -> float:
-    """Return the highest confidence that a vacancy may get. It is low if there is a reason to doubt the vacancy
-    (``duvidas``), so that a person decides.
+    """Return the highest confidence that a vacancy may get. If there is a reason to doubt the vacancy (``duvidas``),
+    this limit is so low that a person decides.
     """
     return DUVIDOSA if features[_DUVIDA] else 1.0
 

@@ -1,6 +1,8 @@
-"""Find reasons to doubt a vacancy: names that may be cut, joined or part of a longer name, quoted messages, exceptions
-in prices, combinations of several lists, and prices of another kind of day. These reasons are too rare in the
-labelled messages to have a weight. A person decides about such a vacancy.
+"""Find reasons to doubt a vacancy, so that a person decides about it. Such reasons are names that may be cut, joined or
+part of a longer name, quoted messages, exceptions in prices, combinations of several lists, and prices of another kind
+of day.
+
+These reasons are fixed rules and not features of the model, because they are too rare in the labelled messages.
 """
 
 import re
@@ -61,8 +63,8 @@ _HEADS = frozenset(("hospital", "upa", "maternidade", "clinica"))
 
 
 def mensagem_incerta(folha: Folha) -> bool:
-    """Return whether a message quotes another message, corrects a day, also asks for a shift, or has an exception next
-    to its prices.
+    """Return whether a message quotes another message, corrects a day, asks for a shift in addition to its offer, or
+    has an exception next to its prices.
     """
     written, plano = folha.texto.fonte, folha.texto.plano
     if ">" in written and _QUOTED.match(written):
@@ -78,7 +80,7 @@ def mensagem_incerta(folha: Folha) -> bool:
 
 
 def _has_counts(folha: Folha) -> bool:
-    """Return whether a number of shifts was read as a day in a message that names weekdays: "2 SN: sáb e dom"."""
+    """Return whether the rules read a number of shifts as a day: the "2" of "2 SN: sáb e dom" is such a number."""
     counts = {each.start() for each in _COUNTED.finditer(folha.texto.fonte)}
     if not counts:
         return False
@@ -89,8 +91,8 @@ def _has_counts(folha: Folha) -> bool:
 
 
 def _tem_preco_incerto(folha: Folha) -> bool:
-    """Return whether several prices are in words, as in a transcribed voice message, or whether a range or a word such
-    as "demais" says when a price applies. Such conditions are not read.
+    """Return whether several prices are in words, as in a transcribed voice message, or depend on a condition such as
+    "demais" (the rest) or a range. The rules do not read such conditions.
     """
     plano = folha.texto.plano
     spoken = {each.reais for each in folha.precos[:60] if not any(map(str.isdigit, plano[each.inicio : each.fim]))}
@@ -105,8 +107,9 @@ def _tem_preco_incerto(folha: Folha) -> bool:
 def contraditorias(folha: Folha, vagas: Sequence[VagaLida]) -> frozenset[int]:
     """Return the indexes of the vacancies whose message contradicts them.
 
-    There are two cases. In the first, a line has several places and several shifts, and each was combined with each. In
-    the second, the word next to the price names another kind of day: the price of a Tuesday says "feriado".
+    There are two cases. In the first, a line has several places and several shifts, and each place was combined with
+    each shift. In the second, the words next to the price of a vacancy name another kind of day: the vacancy is on a
+    Tuesday, but its price is for "feriado" (holiday).
     """
     found = {at for at, each in enumerate(vagas) if _is_of_another_day(folha, each)} if len(folha.precos) > 1 else set()
     lines: dict[tuple[int, int], list[int]] = {}
@@ -120,8 +123,8 @@ def contraditorias(folha: Folha, vagas: Sequence[VagaLida]) -> frozenset[int]:
 
 
 def _is_of_another_day(folha: Folha, vaga: VagaLida) -> bool:
-    """Return whether the words directly before and after the price of a vacancy name kinds of days, and none of them is
-    the kind of the vacancy's day.
+    """Return whether the words next to the price of a vacancy name kinds of days that do not include the day of the
+    vacancy.
     """
     assert vaga.derivacao is not None
     if vaga.valor is None or vaga.derivacao.preco == 0:
@@ -136,7 +139,7 @@ def _is_of_another_day(folha: Folha, vaga: VagaLida) -> bool:
 
 
 def _tipos_do_dia(vaga: VagaLida) -> set[str]:
-    """Return the kinds of days that the day of a vacancy may be. Friday night may count as weekend."""
+    """Return the kinds of days to which the day of a vacancy may belong. Friday night may be part of the weekend."""
     day = vaga.data.valor
     is_holiday = day in feriados(day.year)
     is_weekend = day.weekday() > 4
@@ -157,7 +160,9 @@ def _is_product(vagas: Sequence[VagaLida]) -> bool:
 
 
 def sem_maiusculas(folha: Folha) -> frozenset[str]:
-    """Return names without capitals that were found by their shape. The end of such a name is only a guess."""
+    """Return the place names that were found by their shape and have no capitals. Where such a name ends is only a
+    guess.
+    """
     return frozenset(
         each.nome
         for each in folha.lugares[:200]
@@ -180,14 +185,15 @@ def nomes_incertos(folha: Folha, unexplained: Sequence[Palavra]) -> frozenset[st
 
 
 def _inicios(folha: Folha) -> frozenset[int]:
-    """Return the positions at which a mark begins."""
+    """Return the positions at which a mark (a recognised day, price, shift or other field) begins."""
     marks = (folha.dias, folha.turnos, folha.precos, folha.areas, folha.condicoes, folha.pagamentos, folha.fechados)
     return frozenset(each.inicio for kind in marks for each in kind) | {each.inicio for each in folha.cidades}
 
 
 def _is_open(folha: Folha, place: Lugar, read: frozenset[int]) -> bool:
-    """Return whether it is unclear where a name ends that was found by its shape: the name has no capitals, or a word
-    follows it that is neither a mark nor one of the small words that end a name.
+    """Return whether the end of a place name is unclear. This concerns only names that were found by their shape. The
+    end is unclear if the name has no capitals, or if the next word neither belongs to a recognised field nor usually
+    ends a name.
     """
     if place.confianca == 1.0:
         return False
@@ -199,7 +205,7 @@ def _is_open(folha: Folha, place: Lugar, read: frozenset[int]) -> bool:
 
 
 def _vizinhas(folha: Folha, place: Lugar, starts: dict[int, Palavra], ends: dict[int, Palavra]) -> Iterator[Palavra]:
-    """Yield the word directly before a name and the word directly after it, each only if no rule matched the word."""
+    """Yield the words directly before and after a name. A word that a rule matched is omitted."""
     plano = folha.texto.plano
     link = _LINK.match(plano, place.fim)
     if link is not None and (after := starts.get(link.end())) is not None:
@@ -216,8 +222,8 @@ def _is_capital(texto: Texto, word: Palavra) -> bool:
 
 
 def _is_joined(folha: Folha, place: Lugar) -> bool:
-    """Return whether a name that was found by its shape may be two names: it contains a second word such as "hospital",
-    ends with initials or with a town, or has many words.
+    """Return whether a place name may be two names: it contains a second word such as "hospital", ends with initials or
+    with a town, or has many words. Only names that were found by their shape are checked.
     """
     if place.confianca == 1.0:
         return False
@@ -236,8 +242,8 @@ def _is_joined(folha: Folha, place: Lugar) -> bool:
 
 
 def _ends_with_a_town(words: Sequence[Palavra]) -> bool:
-    """Return whether a name consists of other words and then a town with a name of more than four letters: "UPA Vida
-    Nova Londrina".
+    """Return whether a name ends with the name of a town after other words: "UPA Vida Nova Londrina". The name of the
+    town must have more than four letters.
     """
     for at in range(3, len(words)):
         name = " ".join(word.texto for word in words[at:])

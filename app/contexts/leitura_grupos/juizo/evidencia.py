@@ -1,5 +1,5 @@
 """Describe a vacancy by features: how it was derived, which words no rule matched, and whether a second, simpler
-reading agrees with it.
+reading agrees.
 
 The second reading takes the place, the shift, the speciality and the price that are nearest to the day.
 """
@@ -60,7 +60,7 @@ _CELLS = re.compile(r"\||;[^;\n]*;|>[^>\n]*>|\S {3,}\S[^\n]* {3,}\S")
 
 
 def inexplicadas(folha: Folha, found: Sequence[Sinal]) -> list[Palavra]:
-    """Return the words and numbers that no rule matched."""
+    """Return the words and numbers of a message that no rule matched."""
     people = [each.nome for each in folha.contatos if each.nome is not None]
     marks: list[Marca | Sinal] = [
         *folha.dias, *folha.turnos, *folha.lugares, *folha.areas, *folha.precos, *folha.condicoes, *folha.combinar,
@@ -87,7 +87,7 @@ def _inicio(each: Marca | Sinal) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Evidencia:
-    """Facts about the whole message, which are features of each of its vacancies. ``chance`` is the probability that
+    """Facts about a whole message, which become features of each of its vacancies. ``chance`` is the probability that
     the message is an offer.
     """
 
@@ -122,8 +122,8 @@ class Evidencia:
 
     @property
     def limite(self) -> float:
-        """The highest confidence that a vacancy of the message may get. It is low if the message has signs of a scam,
-        so that a person decides.
+        """The highest confidence that a vacancy of the message may get. If the message looks like a scam, this limit is
+        so low that a person decides.
         """
         has_link = "http" in self.folha.texto.plano or "www." in self.folha.texto.plano
         return SUSPEITA if self.sinais["golpe"] > 1 or (self.sinais["golpe"] and has_link) else 1.0
@@ -158,13 +158,13 @@ class Evidencia:
         yield float(bool(self.sinais["oferta"] + self.sinais["cede"]))
 
     def _tem_dia(self, mark: Marca) -> bool:
-        """Return whether the line of a closing word names a day. Without a day, it is unclear which shift the word
-        closes.
+        """Return whether a day is named on the same line as a word that closes a shift. Without a day, it is unclear
+        which shift is closed.
         """
         return bool(entre(self.folha.dias, *linha_de(self.folha.texto.plano, mark.inicio)))
 
     def _linhas_escritas(self) -> list[str]:
-        """Return the lines of the text, without the lines that came from cells of a table."""
+        """Return the lines of the text, except those that were made from cells of a table."""
         lines = self.folha.texto.plano[:8000].split("\n")
         return [each for place, each in enumerate(lines) if place not in self.folha.texto.tabelas]
 
@@ -208,9 +208,7 @@ class Evidencia:
 
 
 class _Linha:
-    """The line from which a vacancy was read, with the days, places, shifts and prices on that line, to compare them
-    with the vacancy.
-    """
+    """The line from which a vacancy was read. Its days, places, shifts and prices are compared with the vacancy."""
 
     __slots__ = ("_areas", "_dias", "_folha", "_lugares", "_precos", "_turnos", "comuns", "estranhas", "separada")
 
@@ -248,14 +246,14 @@ class _Linha:
         return any(word.fim + 1 in starts or word.inicio - 1 in ends for word in unexplained)
 
     def _outro_medico(self, text: str, start: int) -> bool:
-        """Return whether the line names a doctor who is not the contact."""
+        """Return whether the line names a doctor other than the contact person."""
         people = [each.nome.inicio for each in self._folha.contatos if each.nome is not None]
         doctors = (start + each.end() for each in _DOCTOR.finditer(text))
         return any(not any(0 <= name - end < 4 for name in people) for end in doctors)
 
     def segunda_leitura(self, vaga: VagaLida, at: int) -> tuple[float, float, float, float]:
-        """Compare the vacancy with the values nearest to the day at the position ``at``. Return four values, one each
-        for place, shift, speciality and price: 1.0 if the vacancy differs from the nearest value, otherwise 0.0.
+        """Compare the vacancy with the values nearest to the day at the position ``at``. Return one number each for
+        place, shift, speciality and price: 1.0 if the vacancy has a different value, otherwise 0.0.
         """
         start, end = self._trecho_do_dia(at)
         shifts = entre(self._turnos, at, end) or entre(self._turnos, start, at)
@@ -271,8 +269,8 @@ class _Linha:
         )
 
     def _trecho_do_dia(self, at: int) -> tuple[int, int]:
-        """Return the range of the text that belongs to the day named at the position ``at``. The range begins after the
-        previous mention of a day and ends at the next mention of a day.
+        """Return the range of the text around the day at the position ``at``: from the end of the previous day to the
+        start of the next day.
         """
         place = bisect_left(self._dias, at + 1, key=_inicio)
         start = self._dias[place - 2].fim if place > 1 else 0
@@ -298,8 +296,8 @@ def _periodo(mark: Turno) -> Periodo | None:
 
 
 def _is_other(stated: object, chosen: object) -> bool:
-    """Return whether a price on the line contradicts the chosen price. A price per hour of which the chosen price is a
-    multiple does not contradict it.
+    """Return whether a price on the line contradicts the chosen price. A price of which the chosen price is a multiple
+    does not, because it may be the price per hour.
     """
     return stated != chosen and float(str(chosen)) % float(str(stated)) != 0
 

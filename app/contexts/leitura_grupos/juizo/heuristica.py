@@ -1,4 +1,4 @@
-"""Score a message with four kinds of signals. Each kind counts once, however many signals of the kind occur."""
+"""Score a message by four kinds of signals. Several signals of the same kind score only once."""
 
 import re
 
@@ -14,9 +14,10 @@ _DATA = re.compile(r"\b\d{1,2}/\d{1,2}\b|\b\d{1,2}h\b|\bdias? \d{1,2}\b")
 
 
 def heuristica(texto: str, *, vocabulario: Vocabulario | None = None) -> Nota:
-    """Score a text from 0 to 1. A long text gets no lower score, because the longest texts have the most vacancies.
+    """Score from 0 to 1 how much a text looks like an offer. The length does not lower the score, because the longest
+    texts have the most vacancies.
 
-    The signal "fechado" has no weight, because a text that says that a vacancy is taken need not contain an offer.
+    The signal "fechado" (a vacancy is taken) adds nothing to the score, because such a text need not contain an offer.
     """
     return nota(Texto.de(texto), vocabulario or Vocabulario.padrao())
 

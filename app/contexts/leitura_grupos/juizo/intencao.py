@@ -1,4 +1,4 @@
-"""Find the category of a message by counting signals. The categories are tested in order, and the first that applies is
+"""Find the category of a message by counting signals. The categories are tested in order; the first that applies is
 returned with its reason.
 """
 
@@ -79,7 +79,9 @@ def julgar(texto: Texto, found: list[Sinal], folha: Folha, montagem: Montagem) -
 
 
 def _pontos(folha: Folha, count: Counter[str]) -> float:
-    """Score a text by the parts of an offer that it contains: day, place, shift, price, contact, and typical words."""
+    """Score a text by the elements of an offer that it contains: day, place, shift, price, contact, and
+    typical words.
+    """
     days = any(not each.feriado for each in folha.dias)
     hours = any(each.periodo or (each.das and each.ate) for each in folha.turnos)
     score = 1.0 * days + 1.0 * bool(folha.lugares) + 1.0 * hours
@@ -90,7 +92,7 @@ def _pontos(folha: Folha, count: Counter[str]) -> float:
 
 
 def _so_o_plantao(texto: Texto, folha: Folha, count: Counter[str]) -> bool:
-    """Return whether the text describes a shift (day, shift, price) and has few other words.
+    """Return whether the text consists of a shift (day, shift, price) and few other words.
 
     Example: "PSNX 12/03 19-7 1.800 clínico".
     """
