@@ -1,4 +1,4 @@
-"""Entry point of the group reader: turns a message into a ``Leitura``."""
+"""Entry point for reading group messages: turns a message into a ``Leitura``."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,7 +30,8 @@ def ler(
     regiao: str | None = None,
     vocabulario: Vocabulario | None = None,
 ) -> Leitura:
-    """Read a message. Relative dates count from the day of ``enviado_em`` (aware) in São Paulo.
+    """Read a group message. A relative date such as "amanhã" is relative to the day of ``enviado_em`` in São Paulo.
+    ``enviado_em`` must have a time zone.
 
     ``regiao`` is the town and state of the group, such as "Salvador/BA".
     """
@@ -48,7 +49,7 @@ def evidencias(
 ) -> tuple[Leitura, list[tuple[float, ...]]]:
     """Read a message. Return the result, and the features from which the confidence of each vacancy is computed.
 
-    ``blocos`` has the layouts to rewrite. A layout that is not in ``blocos`` is read as ordinary lines.
+    ``blocos`` has the blocks that rewrite layouts such as tables. A layout without a block is read as ordinary lines.
     """
     return _lida(texto, enviado_em, regiao, vocabulario, assunto, blocos)
 
@@ -83,8 +84,8 @@ def _inteira(texto: str, today: date, regiao: str | None, known: Vocabulario, ma
 
 
 def _abertas(marks: Folha, known: Vocabulario, whole: Folha) -> Montagem:
-    """Return the open vacancies. Leave out vacancies that the message repeats with a strike-through: "5 N / 6 N", then
-    "~6 N~ já foi".
+    """Return the open vacancies. A vacancy is not open if the message repeats it with a strike-through: "5 N / 6 N",
+    then "~6 N~ já foi".
     """
     found = montar(marks, known)
     if not marks.riscados or len({each.hospital.valor for each in found.abertas}) != 1:

@@ -37,9 +37,7 @@ class ValorTipo(StrEnum):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Campo(Generic[T]):
-    """A value read from the text. ``trecho`` is its position in the source text, or None if the value is a default that
-    the text does not state.
-    """
+    """A value read from the text. ``trecho`` is its position in the source text, or None for a default value."""
 
     valor: T
     trecho: Trecho | None
@@ -47,7 +45,7 @@ class Campo(Generic[T]):
 
 
 class Forma(StrEnum):
-    """How a vacancy was read from the message."""
+    """How a vacancy was derived from the lines of the message."""
 
     LINHA = "linha"
     TITULO = "titulo"
@@ -60,11 +58,16 @@ class Derivacao:
     """How a vacancy was read: from one line, with fields of a heading, as a combination of lists, or from a cell of a
     table.
 
-    ``herdados`` counts the fields that another line states, ``padroes`` the fields that no line states. ``produto`` is
-    the number of vacancies from the same line. ``preco`` is the distance of the price: 0 means the same line, then the
-    heading, the section, the message; the largest value means no price. ``disputa`` counts the other prices that apply
-    equally well. ``de_semana`` means that only a weekday names the day. ``abaixo`` counts the fields that a later line
-    states. ``do_bloco`` is the range of the line, ``dia`` the position of the day.
+    - ``herdados``: number of fields that another line states
+    - ``abaixo``: number of fields that a later line states
+    - ``padroes``: number of fields that no line states
+    - ``produto``: number of vacancies from the same line
+    - ``preco``: distance of the price; 0 is the same line, then follow the heading, the section and the message; the
+    largest value means that there is no price
+    - ``disputa``: number of other prices that apply equally well
+    - ``de_semana``: whether the day is named only by its weekday
+    - ``do_bloco``: range of the line
+    - ``dia``: position of the day
     """
 
     forma: Forma
@@ -105,8 +108,8 @@ class VagaDita:
 
     @property
     def confianca(self) -> float:
-        """The calibrated probability of the vacancy. If it is not set, this is the lowest confidence of the four fields
-        that identify the vacancy. A missing field counts as 0.
+        """The calibrated probability that the vacancy is correct. Without a calibration, this is the lowest confidence
+        of hospital, speciality, day and period, where a missing field has the confidence 0.
         """
         if self.certeza is not None:
             return self.certeza
@@ -116,7 +119,7 @@ class VagaDita:
 
 @dataclass(slots=True, unsafe_hash=True)
 class VagaLida(VagaDita):
-    """A complete vacancy. It has exactly one hospital, one day, one period and one speciality."""
+    """A complete vacancy, with exactly one hospital, one day, one period and one speciality."""
 
     hospital: Campo[str]
     especialidade: Campo[str]
@@ -145,12 +148,12 @@ class VagaLida(VagaDita):
 
 @dataclass(frozen=True, slots=True)
 class Fechamento:
-    """A statement that vacancies are taken. ``vagas`` has the vacancies that are stated in full. ``hospitais``,
-    ``dias`` and ``periodos`` have the hospitals, days and periods that the message names.
+    """A statement that vacancies are taken. ``vagas`` has the vacancies that the message states in full. ``hospitais``,
+    ``dias`` and ``periodos`` have all hospitals, days and periods that the message names.
 
-    ``certo`` means that the message is a notice, not a conversation. ``firme`` means that the closing word cannot mean
-    "agreed". ``todas`` means that several vacancies are meant. ``claro`` means that the closing word can refer only to
-    a shift.
+    ``certo`` means that the message is a notice and not a conversation. ``firme`` means that the closing word cannot
+    mean "agreed". ``todas`` means that several vacancies are taken. ``claro`` means that the closing word can refer
+    only to a shift.
     """
 
     trecho: Trecho
@@ -166,10 +169,10 @@ class Fechamento:
 
 @dataclass(frozen=True, slots=True)
 class Leitura:
-    """The content of a group message. ``vagas`` is empty for an offer whose dates are past, or that lacks a hospital or
-    a date (``incompletas``).
+    """The content of a group message. ``vagas`` is empty if an offer lacks a hospital or a date (see ``incompletas``),
+    or if its dates are past.
 
-    ``incompletas`` and ``vagas`` may occur together, for example if one line names another place without a day.
+    A message may have both ``vagas`` and ``incompletas``, for example if one line names another place without a day.
     ``inexplicadas`` has the words that no rule matched.
     """
 
@@ -185,7 +188,9 @@ class Leitura:
 
 @dataclass(frozen=True, slots=True)
 class Nota:
-    """The result of the heuristic: the score (how much a text resembles an offer), and its signals."""
+    """The result of the heuristic: a score that says how much a text resembles an offer, and the signals that were
+    found.
+    """
 
     score: float
     motivo: str

@@ -1,4 +1,6 @@
-"""Build SQL statements for the declared personal data: for each table, find, erase and count the rows of one person."""
+"""Build SQL statements from the declaration of personal data. For each table, they find, erase and count the rows of
+one person.
+"""
 
 from collections.abc import Mapping
 from functools import cache
@@ -15,7 +17,7 @@ _UUIDS = frozenset({De.MEDICO, De.CONTATO, De.CONVERSA, De.MENSAGEM, De.VAGA, De
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comando:
     """The SQL statements for the personal data of one table. ``apagar`` is None if the rows are kept under an anonymous
-    id.
+    id instead of being erased.
     """
 
     tabela: str
@@ -50,7 +52,7 @@ def textos_livres(dialect: Dialect) -> tuple[TextoLivre, ...]:
 
 
 def valores(query: Query, alvo: Alvo, **others: object) -> Mapping[str, object]:
-    """Return the values of a statement's parameters for one person."""
+    """Return the values of one person for the parameters of a statement."""
     lists = {each.value: AsJson([*getattr(alvo, each.value)]) for each in De if each is not De.TODOS}
     return {name: (lists | others)[name] for name in query.parameters}
 

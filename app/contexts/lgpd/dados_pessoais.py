@@ -24,7 +24,7 @@ NADA: Final = "'{}'"
 
 
 class De(StrEnum):
-    """How a column identifies a person. The value names the list of identifiers in ``Alvo``."""
+    """How a column identifies a person. Each value is the name of a list of identifiers in ``Alvo``."""
 
     QUEM = "quem"  # a phone number, a key of a number, or an address of WhatsApp
     CONTEM = "contem"  # a text that contains a number or an address

@@ -31,8 +31,8 @@ def nome(escritos: Sequence[str]) -> re.Pattern[str] | None:
 
 
 def sem_numero(value: Json, number: re.Pattern[str], name: re.Pattern[str] | None = None) -> Json:
-    """Return the value with each occurrence of the number replaced, including those in nested lists and objects. In a
-    text with the number, the names of the person are replaced too.
+    """Return the value with each occurrence of the number replaced, also in nested lists and objects. In texts that
+    contain the number, the names of the person are replaced too.
     """
     match value:
         case str():

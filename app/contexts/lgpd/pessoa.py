@@ -1,5 +1,5 @@
-"""Find one person by a phone number or an id, with all numbers, addresses and ids that the tables contain for the
-person.
+"""Find one person by a phone number or an id. The result has all numbers, addresses and ids under which the tables
+store the person.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _APAGADO: Final = SEM_TELEFONE.strip("'")
 
 
 class PessoaDesconhecida(BatutaError):
-    """Raised if no table has data of the person. The message omits the number, because it may be a person's."""
+    """Raised if no table has data of the person. The error text omits the number, because it may belong to a person."""
 
     sentence = (
         "no data of this person: write the number with country code and area code, as in 5511900000001, or the id of a"
@@ -60,7 +60,9 @@ class Alvo:
 
     @property
     def quem(self) -> list[str]:
-        """Every text by which a table identifies the person: both forms of each number, and the addresses."""
+        """Every text by which a table may identify the person: the numbers with and without the ninth digit, and the
+        addresses.
+        """
         numbers = dict.fromkeys(form for each in self.chaves for form in (*forms(each), each))
         return [*numbers, *(f"{number}@{PERSON}" for number in numbers), *self.lids]
 
@@ -69,7 +71,7 @@ class Alvo:
         return [*dict.fromkeys(form for each in self.chaves for form in (*forms(each), each)), *self.lids]
 
     def has(self, escrito: str) -> bool:
-        """Return whether a number or an id that an operator writes names this person."""
+        """Return whether a number or an id that an operator wrote belongs to this person."""
         telefone = telefone_escrito(escrito)
         return chave(telefone) in self.chaves if telefone else escrito.strip().lower() in self.ids
 
@@ -91,7 +93,9 @@ def alvo_de(document: Mapping[str, Sequence[str]]) -> Alvo:
 
 
 def telefone_escrito(escrito: str) -> str | None:
-    """Return the digits of a number with country code, or None for any other text, such as an id."""
+    """Return the digits of a number with its country code, or None if the text is not a phone number (such
+    as an id).
+    """
     telefone = telefone_de(escrito) if _PHONE.fullmatch(escrito.strip()) else None
     return telefone if telefone is not None and len(telefone) >= SHORTEST_PHONE else None
 
@@ -113,7 +117,7 @@ class PersonQueries:
 
 class Pessoas:
     def __init__(self, database: Database, cifra: Encryption = PLAIN) -> None:
-        """Build the search. ``cifra`` decrypts the documents of appointments."""
+        """Build the search for people. ``cifra`` decrypts the documents of appointments."""
         self._database = database
         self._cifra = cifra
         self._queries = load_queries(PersonQueries, "pessoa.sql", database.dialect)
@@ -121,7 +125,7 @@ class Pessoas:
     async def achar(self, escrito: str) -> Alvo:
         """Return the identifiers of a person. ``escrito`` is a phone number, an id or the beginning of an id.
 
-        The result is not empty even if no table has data of the person, so the caller must count the rows. Raises
+        Identifiers are returned even if no table has data of the person, so the caller must count the rows. Raises
         NumeroDeVarias if the number belongs to people with different names.
         """
         telefone = telefone_escrito(escrito)
@@ -144,9 +148,7 @@ class Pessoas:
                     return await self._complete(reading, Alvo(chaves=(chave(telefone or ""),)), None)
 
     async def completar(self, alvo: Alvo) -> Alvo:
-        """Return the stored identifiers, extended by those that the person's rows have gained since the identifiers
-        were stored.
-        """
+        """Extend the stored identifiers of a person by those that were added to the person's rows later."""
         async with self._database.snapshot() as reading:
             whole = alvo.join(await self._close(reading, alvo))
             visits = await self._appointments(reading, whole, [])
@@ -155,8 +157,8 @@ class Pessoas:
         return whole.join(_visits([row for row in visits if _first(row["nome_paciente"]) in names]))
 
     async def _kind(self, escrito: str) -> tuple[str, str]:
-        """Find the table of an id. Ids that were created at the same instant begin with the same characters, so a
-        prefix may match in several tables.
+        """Return the table that contains an id. A prefix may match in several tables, because ids that were created at
+        the same instant begin with the same characters.
         """
         found = [
             (table, id)
@@ -170,8 +172,8 @@ class Pessoas:
         return found[0]
 
     async def _complete(self, reading: Reading, known: Alvo, nome: str | None) -> Alvo:
-        """Add the other identifiers that belong to a number. ``nome`` is the name of the chosen person, or None for all
-        people with the number.
+        """Add the other identifiers of the person with a number. ``nome`` is the name of the chosen person; None
+        chooses all people with the number.
         """
         whole = await self._close(reading, known)
         doctors = await reading.all(self._queries.doctors, quem=AsJson(whole.quem))
@@ -185,8 +187,8 @@ class Pessoas:
         return whole.join(_visits(visits)).join(Alvo(nomes=tuple(filter(None, map(_first, names)))))
 
     async def _patient(self, reading: Reading, id: str) -> Alvo:
-        """Return the identifiers of one patient's appointments. If no other person has the number, add all identifiers
-        of the number.
+        """Return the identifiers of one patient's appointments. Add the other identifiers that belong to the patient's
+        number, unless another person has the same number.
         """
         stored = await reading.one(self._queries.appointment, id=id)
         assert stored is not None
@@ -203,7 +205,7 @@ class Pessoas:
         return (await self._close(reading, alvo)).join(patient)
 
     async def _appointments(self, reading: Reading, alvo: Alvo, cpfs: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the appointments with the numbers of a person or with one of these documents."""
+        """Return the appointments that have a phone number of the person, or one of these documents."""
         ids = await self._with_encrypted(reading, cpfs) if cpfs else []
         asked = {"quem": AsJson(alvo.quem), "cpfs": AsJson([*cpfs]), "ids": AsJson(ids)}
         return [decifrado(row, self._cifra) for row in await reading.all(self._queries.appointments, **asked)]
@@ -220,7 +222,9 @@ class Pessoas:
         return found
 
     async def _close(self, reading: Reading, known: Alvo) -> Alvo:
-        """Add every hidden address, number and id that belongs to the same person, until none is missing."""
+        """Add every hidden address, number and id that belongs to the same person. Repeat this until no new one is
+        found.
+        """
         whole = known
         for _ in range(2):  # a hidden address leads to a number, which leads to the other addresses
             quem = AsJson(whole.quem)
@@ -263,7 +267,9 @@ def _patients(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 
 def _require_one(named: Sequence[tuple[str, str]]) -> None:
-    """Raise NumeroDeVarias if the first names differ. ``named`` has the name and the id of each row."""
+    """Raise NumeroDeVarias if the first names differ, because the rows then belong to different people. ``named`` has
+    the name and the id of each row.
+    """
     people: dict[str, str] = {}
     for nome, id in named:
         if first := _first(nome):

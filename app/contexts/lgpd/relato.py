@@ -1,4 +1,4 @@
-"""Convert requests and receipts to JSON objects."""
+"""Convert requests to export or erase data, and the receipts of erasures, to JSON objects."""
 
 from typing import Any
 from zoneinfo import ZoneInfo

@@ -1,4 +1,4 @@
-"""Erase a person again after a restore of an older backup that still contains the person."""
+"""Erase a person again after an older backup, which still contains the person, was restored."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -22,10 +22,10 @@ class RestoreQueries:
 
 
 class RestauracaoLgpd:
-    """After a restore, copy the LGPD requests of the replaced database, and reopen the erasures of people whose data is
-    in the backup.
+    """After a restore, copies the LGPD requests of the replaced database, and reopens the erasures of people whose data
+    is in the backup.
 
-    ``limpar_historico`` continues the reopened erasures. Until an erasure is complete, the person is opted out.
+    The job ``limpar_historico`` continues the reopened erasures. Until an erasure is complete, the person is opted out.
     """
 
     def __init__(self, dialect: Dialect, resumos: Resumos, diario: Diario | None, ids: Ids) -> None:

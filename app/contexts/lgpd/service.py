@@ -1,9 +1,9 @@
 """Export all data of one person, or erase it and issue a receipt.
 
-An erasure first stops all work for the person: it records the opt-out, cancels queued messages and readings, and
-releases reserved shifts. Then it erases the rows of every table in the same transaction (``dados_pessoais``). Rows in
-use at that instant, such as a message whose delivery is in doubt, remain, and the request stays open; ``retomar``
-continues it. A request is complete only when a count after the commit finds no rows.
+An erasure first stops all work for the person: it records the opt-out, cancels queued messages and parsing tasks, and
+releases reserved shifts. In the same transaction, it erases the rows of every table (``dados_pessoais``). Rows in use
+at that instant, such as a message whose delivery is in doubt, remain, and the request stays open; ``retomar`` continues
+it. A request is complete only when a count after the commit finds no rows.
 """
 
 from collections import Counter
@@ -39,7 +39,7 @@ LATE_AFTER: Final = timedelta(days=1)
 
 
 class PedidoDesconhecido(BatutaError):
-    """Raised for an unknown id of a request."""
+    """Raised if no request to export or erase data has this id."""
 
     sentence = "there is no request with the id {id}: `batuta lgpd pedidos` lists them"
 
@@ -162,7 +162,9 @@ class Lgpd:
 
     @property
     def check(self) -> Check:
-        """Warn about erasures that are not complete after a day, because a message in doubt then needs an operator."""
+        """Warn about erasures that are still open after a day. The usual cause is a message in doubt, which an operator
+        must decide.
+        """
         return Check(name="lgpd", section=QUEUES, ask=self.ask)
 
     async def _find(self, escrito: str) -> Alvo:
@@ -208,7 +210,9 @@ class Lgpd:
         return counts, left, alvo
 
     async def _stop(self, transaction: Transaction, id: str, alvo: Alvo, por: str, now: datetime) -> Counter[str]:
-        """Record the opt-out of every number, cancel messages and readings, and release reserved shifts."""
+        """Stop the work for a person: record the opt-out of every number, cancel messages and parsing tasks, and
+        release reserved shifts.
+        """
         counts = Counter[str]()
         for cliente_id in alvo.medicos:
             await self._parts.mensagens.travar(transaction, cliente_id)
@@ -235,7 +239,7 @@ class Lgpd:
         return counts
 
     async def _left(self, reading: Reading, alvo: Alvo, now: datetime, *, last: bool) -> dict[str, int]:
-        """Count the rows of the person that are not erased, by table."""
+        """Count, by table, the rows of the person that are not erased yet."""
         left = Counter[str]()
         for each in self._group(last=last):
             if each.restam is not None:
@@ -250,7 +254,8 @@ class Lgpd:
         self, reading: Reading, alvo: Alvo, *, in_use: bool = False
     ) -> dict[str, list[tuple[str, str | AsJson]]]:
         """Return, by column, the free texts that contain a number of the person. Each text is returned as stored and
-        with the number replaced. With ``in_use``, return instead the texts of rows that are in use now.
+        with the number replaced. If ``in_use`` is true, return only texts of rows that are in use now, otherwise only
+        the other texts.
         """
         found: dict[str, list[tuple[str, str | AsJson]]] = {}
         if not alvo.chaves:
@@ -272,7 +277,7 @@ class Lgpd:
         return found
 
     def _row(self, tabela: str, row: Row) -> dict[str, Json]:
-        """Return a row for the export: decrypted, and without empty columns."""
+        """Return a row as it is exported: decrypted, and without empty columns."""
         shown = {name: _value(row[name], self._parts.zone) for name in row.keys() if row[name] is not None}  # noqa: SIM118
         return {name: self._parts.cifra.read(value, f"{tabela}.{name}") for name, value in shown.items()}
 
@@ -296,7 +301,9 @@ class Lgpd:
         now: datetime,
         counts: Mapping[str, int] | None = None,
     ) -> None:
-        """Store a request and record it in the audit log. Only an erasure stores the identifiers of the person."""
+        """Store a request and record it in the audit log. The identifiers of the person are stored only for
+        an erasure.
+        """
         is_done = tipo == "exportar"
         await transaction.run(
             self._queries.open_request,

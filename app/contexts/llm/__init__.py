@@ -1,1 +1,1 @@
-"""Queries to a language model with structured answers, within a budget and a rate limit."""
+"""Queries to a language model with structured answers, within a daily budget and a rate limit."""

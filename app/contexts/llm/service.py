@@ -1,7 +1,7 @@
 """Query a language model through its circuit breaker and rate limit, within a daily budget.
 
-``uma_vez`` queries the model once per key and stores the answer for all callers. ``responder`` queries it for one
-caller and stores only the cost.
+``uma_vez`` sends the same question only once and stores the answer for all callers. ``responder`` queries the model for
+one caller and stores only the cost.
 """
 
 import secrets
@@ -34,7 +34,7 @@ class Pergunta:
 
 
 def entre_marcas(texto: str) -> str:
-    """Enclose the text in random marks, so that no words inside the text can imitate its end."""
+    """Enclose the text in random marks, which words inside the text cannot imitate."""
     mark = secrets.token_hex(8)
     return f"{mark}\n{texto}\n{mark}"
 
@@ -59,7 +59,7 @@ def legivel(documento: Json) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class Calou:
-    """A query without an answer. ``report`` is the result for the circuit breaker."""
+    """Result: the query got no answer. ``report`` is the report for the circuit breaker."""
 
     report: EffectReport
 
@@ -102,7 +102,7 @@ class ModelQueries:
 
 @dataclass(frozen=True, slots=True)
 class Gasto:
-    """Number of queries and their cost in dollars."""
+    """Number of queries to the language model, and their cost in dollars."""
 
     perguntas: int = 0
     custo: float = 0.0
@@ -110,7 +110,7 @@ class Gasto:
 
 @dataclass(frozen=True, slots=True)
 class SemVerba:
-    """The daily budget is spent. No query is sent before midnight."""
+    """Result: no query was sent, because the daily budget is spent. The next query is possible after midnight."""
 
 
 Dito: TypeAlias = Respondeu | Calou | Hold | SemVerba

@@ -1,7 +1,7 @@
 """Register doctors, from the API or from a CSV file.
 
-If a number is already registered, its record does not change. The job `validar_telefones` checks the phones later. The
-registration does not check opt-outs, because every send does.
+If a number is already registered, its record does not change. The job `validar_telefones` checks the phones later.
+Opt-outs are not checked here, because they are checked before every send.
 """
 
 import csv
@@ -46,7 +46,7 @@ class NovoMedico:
 
 @dataclass(frozen=True, slots=True)
 class Recusada:
-    """A line of a file that was not registered, with an encoded reason."""
+    """A line of a CSV file that was not registered, with an encoded reason."""
 
     linha: int
     motivo: str
@@ -72,7 +72,7 @@ class Cadastro:
         self._queries = load_queries(CadastroQueries, "cadastro.sql", database.dialect)
 
     async def incluir(self, medicos: Sequence[NovoMedico], *, por: str) -> Incluidos:
-        """Register the doctors whose numbers are new. Record the operator in the audit log."""
+        """Register the doctors whose numbers are new, and record the operator in the audit log."""
         now, novos = self._clock.now(), []
         async with self._database.transaction() as transaction:
             for each in medicos:
@@ -114,7 +114,7 @@ def ler_csv(content: bytes) -> tuple[list[NovoMedico], list[Recusada]]:
 
 
 def _doctor_of(values: dict[str, str]) -> NovoMedico | str:
-    """Return the doctor of a line, or the reason why the line is rejected."""
+    """Return the doctor in a line of the CSV file, or the reason why the line is rejected."""
     telefone, estado = telefone_de(values.get("telefone", "")), values.get("estado", "").upper() or None
     if telefone is None or len(telefone) < min(WITH_AREA_CODE):
         return BAD_PHONE()

@@ -1,1 +1,1 @@
-"""Messages to doctors: the send queue and the rules for sending."""
+"""Messages to doctors: the send queue and the sending rules."""

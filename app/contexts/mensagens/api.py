@@ -1,5 +1,5 @@
-"""Interface of messages for other contexts: the queue, the types, the outcomes, the listeners, the limits, the rules of
-sending, and the reasons that prevent a message.
+"""Interface of messages for other contexts: the queue, the types, the outcomes, the listeners, the limits, the sending
+rules, and the reasons that prevent a message.
 """
 
 from app.contexts.mensagens.desfecho import Desfecho

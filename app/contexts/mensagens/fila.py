@@ -4,9 +4,9 @@
         ▲                    │
         └── retry, snooze ◀──┘
 
-``envio_estado`` is a second state of a row, for a send whose result is unknown. It is set before the request to the
-gateway and cleared when the result is certain. While it is set, no worker claims the row, whatever its status. If a
-worker dies during a send, the message stays in doubt and is not sent twice.
+``envio_estado`` is a second state of a row, for a send whose result is unknown. The worker sets it before the request
+to the gateway and clears it when the result is certain. While it is set, no worker claims the row. If a worker dies
+during a send, the message therefore stays in doubt and is not sent twice.
 """
 
 from dataclasses import replace
@@ -63,5 +63,5 @@ FILA_TELEGRAM = replace(
 
 
 def na_conta(item: NewItem, conta: str) -> NewItem:
-    """Return a message as a row of the Telegram queue, to be sent by this account."""
+    """Return a message as a row of the Telegram queue, to be sent by the given account."""
     return replace(item, values={**item.values, "conta_id": conta, "max_tentativas": TRIES_ON_TELEGRAM})

@@ -11,10 +11,10 @@ The rules are checked in this order, and the first rule that applies determines 
     too old ▸ trigger off ▸ opt-out in doubt ▸ quiet hours ▸ campaign windows ▸ cooling off ▸ not before ▸ contact cap ▸
     campaigns off ▸ safe mode ▸ another campaign lately
 
-A message that only has to wait is postponed. A message that can never be sent is ended. Fewer rules apply to an answer,
-which must name its inbound message. The message counts as an answer for 30 minutes after the inbound message. If the
-inbound message arrived outside the sending hours and is recorded in ``mensagens_fora_horario``, the answer counts until
-noon of the next business day.
+The result postpones a message that only has to wait, and ends a message that can never be sent. Fewer rules apply to an
+answer. An answer must name the inbound message that it answers, and must be sent within 30 minutes of it. If the
+inbound message arrived outside the sending hours and is recorded in ``mensagens_fora_horario``, the limit is noon of
+the next business day.
 """
 
 from collections.abc import Collection
@@ -133,8 +133,8 @@ class PedidoDeEnvio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegrasDeEnvio:
-    """The rules that apply to one message at this moment. ``window`` is the window of its type of campaign; None means
-    all of ``hours``.
+    """The sending rules that apply to one message at this moment. ``window`` is the time window for its type of
+    campaign; None means all sending hours (``hours``).
     """
 
     zone: ZoneInfo
@@ -155,9 +155,10 @@ class RegrasDeEnvio:
 
 @dataclass(frozen=True, slots=True)
 class Libera:
-    """The message may be sent.
+    """Decision: the message may be sent.
 
-    ``tipo`` is its effective type: an answer that names no inbound message counts as Julia's initiative.
+    ``tipo`` is its effective type: an answer that names no inbound message is treated as a message on Julia's
+    initiative.
     """
 
     tipo: TipoDeMensagem
@@ -172,7 +173,7 @@ class Adia:
 
 @dataclass(frozen=True, slots=True)
 class Bloqueia:
-    """The message will never be sent. ``cancels`` means that no rule forbids the message, but it is no longer
+    """Decision: the message will never be sent. ``cancels`` means that no rule forbids the message, but it is no longer
     needed.
     """
 
@@ -204,7 +205,7 @@ def decide(pedido: PedidoDeEnvio, medico: Medico, regras: RegrasDeEnvio, now: da
 
 
 def kind(pedido: PedidoDeEnvio, medico: Medico, regras: RegrasDeEnvio, now: datetime) -> TipoDeMensagem:
-    """Return the effective type of a message: the type in ``TIPOS``, or the type of its campaign."""
+    """Return the effective type of a message: its own type, or for a campaign the type of the campaign."""
     if pedido.is_campaign:
         return TipoDeMensagem.CAMPANHA
     trato = TIPOS[pedido.tipo]
@@ -224,8 +225,8 @@ def _answers_night(pedido: PedidoDeEnvio, regras: RegrasDeEnvio, now: datetime) 
 
 
 def _sendable(pedido: PedidoDeEnvio, longest: int) -> Bloqueia | None:
-    """Return why the number or the text cannot be sent, or None. The check precedes the send, because a refusal by the
-    gateway would lower the chip's trust.
+    """Return why the number or the text cannot be sent, or None if both can. The check avoids a refusal by the gateway,
+    which would lower the chip's trust.
     """
     if telefone_de(pedido.telefone) != pedido.telefone:
         return Bloqueia(Desfecho.FAILED_VALIDATION, INVALID_NUMBER())
@@ -269,8 +270,8 @@ def _check_repetition(pedido: PedidoDeEnvio, tipo: TipoDeMensagem, now: datetime
 
 
 def _check_optout(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem, now: datetime) -> Bloqueia | None:
-    """Block messages after an opt-out. An answer within minutes of the doctor's message is allowed. A later answer,
-    such as the morning answer to a message of the night, is not allowed.
+    """Block messages to a doctor who opted out. An answer within minutes of the doctor's message is allowed. A later
+    answer, such as the morning answer to a message of the night, is not allowed.
     """
     answers_day = tipo is TipoDeMensagem.RESPOSTA and pedido.after_hours_at is None
     is_live = answers_day and _answers_live(pedido, medico, now)
@@ -280,10 +281,10 @@ def _check_optout(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem, n
 
 
 def _check_takeover(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem, now: datetime) -> Adia | None:
-    """Hold back messages while a person of the team handles the conversation. Messages of people and system notices are
-    exempt.
+    """Hold back messages while a person of the team handles the conversation. Messages that people write and system
+    notices are exempt.
 
-    The person who returns the conversation decides whether the held messages continue or are cancelled.
+    The person who returns the conversation to Julia decides whether the held messages continue or are cancelled.
     """
     if not medico.with_person or tipo is TipoDeMensagem.SISTEMA or pedido.tipo == BY_PERSON:
         return None
@@ -312,8 +313,8 @@ def _timely(pedido: PedidoDeEnvio, regras: RegrasDeEnvio, now: datetime) -> Bloq
 
 
 def _check_doubt(pedido: PedidoDeEnvio, medico: Medico, now: datetime) -> Adia | None:
-    """Hold back Julia's messages until an operator decides about the probable opt-out. Messages that a person writes
-    are sent.
+    """Hold back Julia's messages to a person with a probable opt-out until an operator decides about it. Messages that
+    a person of the team writes are sent.
     """
     if not medico.opt_out_in_doubt or pedido.bypass or pedido.tipo == BY_PERSON:
         return None
@@ -351,7 +352,9 @@ def _check_campaigns(pedido: PedidoDeEnvio, medico: Medico, now: datetime) -> Bl
 
 
 def open_time(since: datetime, until: datetime, hours: Window, zone: ZoneInfo) -> timedelta:
-    """Return how much of the time between two instants was within ``hours``. Only the last 14 days are counted."""
+    """Return how much of the time between two instants was within the sending hours (``hours``). Only the last 14 days
+    are considered.
+    """
     spent, at = timedelta(0), max(since, until - timedelta(days=14))
     while at < until:
         at = hours.next_open(at, zone)

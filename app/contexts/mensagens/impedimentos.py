@@ -2,8 +2,8 @@
 
 A statement that selects doctors must use the aliases ``doctor`` for ``clientes`` and ``state`` for ``doctor_state``,
 and insert ``IMPEDIMENTOS`` after ``CASE``. The statement must bind :now, :week_ago, :contatos and :automatico. The
-parameter :automatico is true unless a person chose the doctor. The rules of sending check each message again before it
-is sent.
+parameter :automatico is true unless a person chose the doctor. The sending rules check each message again before it is
+sent.
 """
 
 from typing import Final

@@ -1,5 +1,5 @@
-"""The switches that hold back messages. The catalogue of jobs imports this module too. Therefore this module imports no
-rule of sending.
+"""The switches that hold back messages. This module imports no sending rules, because the catalogue of jobs imports it
+too.
 """
 
 from typing import Final

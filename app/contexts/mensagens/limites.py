@@ -1,7 +1,8 @@
 """Rate limits and sending hours of messages.
 
-A message on Julia's initiative must pass every limit: the total, its type, the doctor, the phone, and the hours.
-Answers to inbound messages and system notices must pass only the limit of their type, and are sent at any hour.
+A message on Julia's initiative must pass every limit: for all messages, for its type, for the doctor, for the phone,
+and the sending hours. Answers to inbound messages and system notices must pass only the limit of their type, and are
+sent at any hour.
 """
 
 from collections.abc import Mapping
@@ -54,7 +55,7 @@ class Limites:
         return (self.hora, self.dia, *self.tipos.values(), self.medico, self.telefone)
 
     def de_todos(self, tipo: TipoDeMensagem) -> tuple[Limit, ...]:
-        """Return the limits that all recipients share for messages of this type."""
+        """Return the limits of this type of message that all recipients share."""
         return (self.hora, self.dia, self.tipos[tipo])
 
     def de(self, tipo: TipoDeMensagem, *, medico: str, telefone: str) -> tuple[Limit, ...]:

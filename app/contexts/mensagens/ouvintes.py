@@ -1,9 +1,9 @@
 """Listeners for sent and ended messages, called in the transaction that settles the message.
 
-A stage, a counter or a flag that depends on a message is changed by a listener, not when the message is queued. If a
-listener raises an error, the settlement is rolled back. A sent message then stays in doubt until the listener works.
-Each call concerns one outcome. If an operator retries an ended message, it may still be sent, so ``enviada`` may follow
-``encerrada``.
+If a stage, a counter or a flag depends on a message, a listener changes it after the message was sent; it must not
+change when the message is queued. If a listener raises an error, the settlement is rolled back, and a sent message
+stays in doubt until the listener works. Each call reports one outcome. An operator may retry an ended message, so
+``enviada`` may follow ``encerrada``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from batuta.sql import Row, Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MensagemEncerrada:
-    """A settled message. ``em`` is the time at which it was sent, or at which it was decided not to send it."""
+    """A settled message. ``em`` is the time at which it was sent, or at which a rule or an error ended it."""
 
     id: str
     tipo: str
@@ -34,11 +34,13 @@ class AoEnviar(Protocol):
         """React to a message that was sent."""
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """React to a message that will not be sent: a rule blocks it, it was cancelled, it failed, or it expired."""
+        """React to a message that will not be sent, because a rule blocked it, or because it was cancelled, failed or
+        expired.
+        """
 
 
 class Ouvintes:
-    """The listeners of one process, by type of message. All of them are registered before the process starts."""
+    """The listeners of one process, by type of message. They are registered when the process starts."""
 
     def __init__(self) -> None:
         self._by_type: dict[str, list[AoEnviar]] = {}

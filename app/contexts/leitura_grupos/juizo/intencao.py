@@ -119,7 +119,7 @@ def _is_shift(turno: Turno) -> bool:
 def _contra(
     texto: Texto, found: list[Sinal], count: Counter[str], folha: Folha, montagem: Montagem, score: float
 ) -> Juizo | None:
-    """Return the category whose signals outweigh the signals of an offer, or None if no category does."""
+    """Return another category if its signals outweigh the signals of an offer, otherwise None."""
     solid = bool(montagem.abertas) and score >= BASTA + 1
     if _RECEIPT_FIRST.match(texto.plano) and not count["oferta"] + count["cede"]:
         return Juizo(Categoria.OUTRO, 0.9, "recibo")
@@ -160,8 +160,8 @@ def _is_closed(folha: Folha, montagem: Montagem, count: Counter[str]) -> bool:
 
 
 def _resto(texto: Texto, folha: Folha, count: Counter[str], score: float) -> Juizo:
-    """Return the category with the most signals, for a text that is not an offer. If two categories have the same
-    number of signals, return the graver category.
+    """Return the category with the most signals for a text that is not an offer. In case of a tie, return the more
+    serious category.
     """
     sold = folha.contatos or folha.precos or _LINK.search(texto.plano) or _LOW_PRICE.search(texto.plano)
     sells = count["venda"] + 0.5 if count["venda"] and sold else count["venda"] - 0.6
@@ -190,7 +190,9 @@ def _sem_palavras(texto: Texto) -> str | None:
 
 
 def _asks_for_doctor(texto: Texto, folha: Folha, found: list[Sinal]) -> bool:
-    """Return whether the message asks for a doctor although it names other professions, as in "equipe com enfermeiro"."""
+    """Return whether the message asks for a doctor, even though it names other professions, as in "equipe com
+    enfermeiro".
+    """
     others = [each for each in found if each.tipo == "nao_medico"]
     if all(_STAFF.search(texto.plano, max(0, each.inicio - 25), each.inicio) for each in others):
         return True

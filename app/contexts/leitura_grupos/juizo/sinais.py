@@ -187,8 +187,8 @@ def sinais(texto: Texto) -> list[Sinal]:
 
 
 def contagem(found: Iterable[Sinal]) -> Counter[str]:
-    """Return the number of signals of each kind. Kinds without signals are included with 0, because a Counter is slow
-    for missing keys.
+    """Count the signals of each kind. Kinds without signals have an entry with 0, because a Counter is slow for missing
+    keys.
     """
     count = Counter(dict.fromkeys(_KINDS, 0))
     for each in found:
@@ -197,15 +197,17 @@ def contagem(found: Iterable[Sinal]) -> Counter[str]:
 
 
 def _is_welcomed(plano: str, each: Sinal) -> bool:
-    """Return whether "recém-formado" describes a doctor who may apply, as in "pode ser recém-formado", and not the
-    author.
+    """Return whether "recém-formado" (newly graduated) describes the wanted doctor, as in "pode ser recém-formado", and
+    not the author.
     """
     is_beginner = each.tipo == "procura" and plano.startswith("recem", each.inicio)
     return is_beginner and _WELCOME.search(plano, max(0, each.inicio - 30), each.inicio) is not None
 
 
 def _outros(texto: Texto) -> Iterator[Sinal]:
-    """Yield signals that depend on the words around them: "disponível" and "procura" occur in requests and in offers."""
+    """Yield signals that depend on the words around them. For example, "disponível" and "procura" occur in requests and
+    in offers.
+    """
     plano = texto.plano
     for each in achados(_AVAILABLE, plano, "dispo"):
         before = plano[_frase(plano, each.start()) : each.start()]
@@ -230,9 +232,7 @@ def _outros(texto: Texto) -> Iterator[Sinal]:
 
 
 def _frase(plano: str, at: int) -> int:
-    """Return the position where the sentence around the position ``at`` begins, but at most 70 characters before
-    ``at``.
-    """
+    """Return the start of the sentence around the position ``at``, but at most 70 characters before it."""
     start = max(plano.rfind("\n", 0, at) + 1, at - 70, 0)
     ends = [each.end() for each in _SENTENCE_END.finditer(plano, start, at)]
     return ends[-1] if ends else start
@@ -263,8 +263,8 @@ def _miudas() -> frozenset[str]:
 
 @cache
 def _arvore() -> Frases[str]:
-    """Return all word lists as one tree, without small words such as "de". If two phrases match, the longer phrase
-    counts, whichever list contains it.
+    """Return all word lists as one tree of phrases, without small words such as "de". If phrases of several lists
+    match, the longest one wins.
     """
     tree = Frases[str]()
     small = _miudas()

@@ -1,4 +1,4 @@
-"""Find specialities, and hospital sectors that imply a speciality."""
+"""Find specialities in a text, and sectors of hospitals that imply a speciality."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,8 +48,8 @@ def _areas(texto: Texto, livre: str, vocabulario: Vocabulario) -> Iterator[Area]
 
 
 def sem_iniciais_da_cidade(areas: Sequence[Area], places: Sequence[Lugar], plano: str) -> list[Area]:
-    """Remove specialities that are really the initials of a town, after its hospital or after "em": the "CG" of "Santa
-    Casa CG" (Campo Grande).
+    """Remove specialities that are really the initials of a town, such as the "CG" of "Santa Casa CG" (Campo Grande).
+    Such initials follow the name of the hospital or the word "em".
     """
     ends: dict[str, set[int]] = {}  # maps the initials of a town to the end positions of its places
     initials = {city: _initials(city) for city in {place.cidade for place in places} if city}
@@ -78,8 +78,8 @@ def _heads(livre: str, start: int, end: int) -> bool:
 
 
 def _is_loud(texto: Texto, start: int, end: int, flat: bool, livre: str, vocabulario: Vocabulario) -> bool:
-    """Return whether an abbreviation is a speciality. The abbreviation must be in upper case (unless the text has no
-    capitals), and must not be the state of a town.
+    """Return whether an abbreviation is a speciality. It must be in upper case, unless the text has no capitals, and
+    must not be the state of a town.
     """
     first, last = texto.trecho(start, end)
     if texto.plano[start:end] == "go" and _is_state(texto, livre, start, vocabulario):

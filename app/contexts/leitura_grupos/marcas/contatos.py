@@ -115,8 +115,8 @@ class _Nomes:
         return self._nome(self._find_name(words, at))
 
     def _find_name(self, words: list[Palavra], at: int) -> list[Palavra]:
-        """Return the nearest name before the position ``at`` of a phone number. First skip the words that introduce the
-        number. The name consists of the unknown words before these words.
+        """Return the nearest name before a phone number at the position ``at``. The name consists of unknown words;
+        words that introduce the number ("contato:") may separate it from the number.
         """
         while words and (words[-1].texto in _apresentam() or self._is_number(words[-1])):
             at = words.pop().inicio
@@ -189,14 +189,12 @@ class _Nomes:
         return self._nome(words)
 
     def _is_number(self, word: Palavra) -> bool:
-        """Return whether a word is a part of the phone number. A price directly before the phone number is not a part
-        of it.
-        """
+        """Return whether a word is part of the phone number. A price directly before the phone number is not."""
         return word.texto.isdigit() and self._livre[word.inicio : word.fim] == word.texto
 
     def _is_word(self, word: Palavra) -> bool:
-        """Return whether a word may be part of a contact's name: it is not in the vocabulary, and no reader has marked
-        it as something else, such as a place.
+        """Return whether a word may be part of a contact's name: the vocabulary does not contain the word, and the word
+        is not part of another field, such as a place.
         """
         is_free = self._livre[word.inicio : word.fim] == word.texto
         is_long = len(word.texto) > 2 or (len(word.texto) == 2 and not self._flat and self._is_short_name(word))
@@ -218,9 +216,7 @@ class _Nomes:
         )
 
     def _lower_line(self, word: Palavra) -> bool:
-        """Return whether the line of the word has no capitals, so that a name on this line need not have a capital
-        either.
-        """
+        """Return whether the line of the word has no capitals. A name on such a line may lack a capital, too."""
         start = self._texto.plano.rfind("\n", 0, word.inicio) + 1
         end = self._texto.plano.find("\n", word.fim)
         line = self._texto.fonte[

@@ -1,5 +1,5 @@
-"""Find days: dates, lists, ranges, weekdays, and relative days such as "amanhã", which count from the day of the
-message.
+"""Find days: dates, lists, ranges, weekdays, and relative days such as "amanhã" (tomorrow), which depend on the day of
+the message.
 """
 
 import re
@@ -93,7 +93,7 @@ _DASHED = re.compile(r"(?<![\d/-])\d\d-(0[1-9]|1[0-2])(?:(?: {0,2}[,;/] {0,2}| {
 
 
 def com_barras(livre: str) -> str:
-    """Replace dashes by slashes in lists of days such as "08-04 e 10-04". The length of the text does not change."""
+    """Replace dashes by slashes in lists of dates such as "08-04 e 10-04". The length of the text does not change."""
     return _DASHED.sub(lambda found: found[0].replace("-", "/"), livre) if "-" in livre else livre
 
 
@@ -110,7 +110,7 @@ class _Elemento:
 
 @dataclass(frozen=True, slots=True)
 class Calendario:
-    """Reads the days of one message."""
+    """Finds the days in one message."""
 
     hoje: date
     proxima_semana: bool = False
@@ -128,7 +128,7 @@ class Calendario:
         )
 
     def _semana_dita(self, livre: str) -> date | None:
-        """Return the Monday of the week that the text names, such as "semana de 27/04"."""
+        """Return the Monday of the week that the text names, for example by "semana de 27/04"."""
         said = _WEEK_OF.search(livre)
         numbers = () if said is None else tuple(_run(livre, said.end()))[:1]
         days = self._numeros(numbers).dias if numbers else ()
@@ -148,8 +148,9 @@ class Calendario:
     def _listados(self, livre: str, numbers: tuple[_Elemento, ...]) -> bool:
         """Return whether numbers without a month are days.
 
-        Several numbers before a shift, or after a hospital and a colon, are days. If the message names one month,
-        numbers in brackets are days too, and so are two digits before a shift at the start of a line.
+        Several numbers are days if they precede a shift, or follow a hospital and a colon. If the message names one
+        month, there are two more cases: numbers in brackets, and two digits at the start of a line with a shift after
+        them.
         """
         if not numbers:
             return False
@@ -226,15 +227,15 @@ class Calendario:
             yield from (day for day in chosen if day >= first)
 
     def _mes_de_todas(self, said: re.Match[str], livre: str) -> str | None:
-        """Return the month of weekdays if other words separate the month from the weekdays: "todas as sextas SN de
+        """Return the month that applies to weekdays but is separated from them by other words: "todas as sextas SN de
         agosto".
         """
         every = _EVERY.search(livre, max(0, said.start() - 12), said.start())
         return _MESES[self.mes - 1] if every is not None and self.mes is not None else None
 
     def _semana(self, weekday: int) -> date:
-        """Return the next date of a weekday after today. If the message says "semana que vem" or "semana de 27/04",
-        return the date in that week instead.
+        """Return the next date of a weekday after today. If the message names a week ("semana que vem", "semana de
+        27/04"), return the date in that week instead.
         """
         if self.segunda is not None:
             return self.segunda + timedelta(days=weekday)
@@ -312,8 +313,8 @@ _NOMES = re.compile(
 
 
 def feriados_com_nome(livre: str, hoje: date) -> Iterator[Condicao]:
-    """Yield each holiday that the text names, with the next dates of the holiday. An example is "Páscoa 160", where 160
-    is a price.
+    """Yield each holiday that the text names, with the next dates of the holiday. In "Páscoa 160", for example, the
+    price 160 applies to Easter.
     """
     for each in achados(
         _NOMES, livre, "natal", "santa", "paixao", "pascoa", "christi", "finados", "carnaval", "ano novo", "reveillon"
@@ -405,7 +406,7 @@ def _is_day(livre: str, found: re.Match[str], each: _Elemento, count: int) -> bo
 
 
 def _is_listed(livre: str, each: _Elemento) -> bool:
-    """Return whether a number without a month is a day, because it is in a list after "dias": "dias 27 e 28 temos
+    """Return whether a number without a month is a day because it belongs to a list after "dias": "dias 27 e 28 temos
     vaga".
     """
     if each.liga != "lista" or _UNIT.match(livre, each.fim):
@@ -414,14 +415,16 @@ def _is_listed(livre: str, each: _Elemento) -> bool:
 
 
 def _is_dated(livre: str, at: int) -> bool:
-    """Return whether a number after a weekday is a day of the month: in "sex 12" it is, in "sex 12h" it is an hour."""
+    """Return whether a number after a weekday is a day of the month. The 12 in "sex 12" is a day, the 12 in "sex 12h"
+    is an hour.
+    """
     found = _ELEMENT.match(livre, at)
     return found is not None and _HOURS.match(livre, found.end("d")) is None
 
 
 def _is_weekday(livre: str, said: re.Match[str]) -> bool:
-    """Return whether the word is a weekday. The short forms "ter", "dom", "sex" and "seg" count only before a
-    punctuation mark, a part of the day such as "noite", a number or a joining word such as "e".
+    """Return whether a word is a weekday. The ambiguous short forms "ter", "dom", "sex" and "seg" are weekdays only
+    before a punctuation mark, a part of the day such as "noite", a number or a joining word such as "e".
     """
     word = said["wd"].rstrip(".")
     if word not in ("ter", "dom", "sex", "seg"):

@@ -1,5 +1,5 @@
 """Collect all marks of one message. A mark is a range of the text that a reader recognised, such as a day, a price or a
-place. Each reader blanks out the words that it has read, so that the next reader ignores them.
+place. Each reader blanks out the words that it recognised, so that the next reader ignores them.
 """
 
 import re
@@ -185,8 +185,9 @@ def _corrigidas(
 
 
 def _sem_os_mesmos(days: list[Dias], line: int, cue: int, end: int) -> list[Dias] | None:
-    """Remove the earlier mentions of the days that a correction names: "retificação: dia 18 é SD". Return None if a day
-    precedes the correction on its line, or if the correction names no day or a day that was not mentioned before.
+    """Remove earlier mentions of the days that a correction names again: "retificação: dia 18 é SD". Return None if the
+    correction is of another kind: a day precedes it on its line, it names no day, or it names a day that was not
+    mentioned before.
     """
     corrected = {day.data for each in days if cue <= each.inicio < end for day in each.dias}
     earlier = [each for each in days if each.inicio < cue]
@@ -199,7 +200,7 @@ def _sem_os_mesmos(days: list[Dias], line: int, cue: int, end: int) -> list[Dias
 
 
 def _sem_negados(texto: Texto, each: Dias) -> Dias | None:
-    """Remove days that the author denies. Of "não é 22/01, é 23/01" only the day after the last "é" remains."""
+    """Remove days that the author denies. In "não é 22/01, é 23/01", only the day after the last "é" remains."""
     if _NOT_AFTER.match(texto.plano, each.fim):
         return None
     if not _is_denied(texto.plano, each):
@@ -218,15 +219,17 @@ def _is_denied(plano: str, each: Marca) -> bool:
 
 
 def _afirmados(plano: str, marks: Sequence[_M]) -> Sequence[_M]:
-    """Remove the places, shifts or specialities that the author denies, if others remain: "é na UPA e não no hospital"."""
+    """Remove the places, shifts or specialities that the author denies: "é na UPA e não no hospital". If none would
+    remain, remove nothing.
+    """
     kept = [each for each in marks if not _is_denied(plano, each)] if "nao" in plano else marks
     return kept or marks
 
 
 def _retirados(marks: list[_M], line: int, cue: int, end: int) -> list[_M]:
-    """Remove the values (days, shifts or prices) that a correction replaces: the values before the correction on its
-    line or, if that line has none, all values before the correction. If no new value follows the correction on its
-    line, remove nothing.
+    """Remove the values (days, shifts or prices) that a correction replaces. These are the values before the correction
+    on the same line, or on all earlier lines if that line has none. If no new value follows the correction on its line,
+    remove nothing.
     """
     if not any(cue <= each.inicio < end for each in marks):
         return marks

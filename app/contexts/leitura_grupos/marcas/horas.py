@@ -79,7 +79,9 @@ _LETTER = {"d": Periodo.DIURNO, "n": Periodo.NOTURNO, "m": Periodo.MANHA, "t": P
 
 
 def turnos(texto: Texto, livre: str) -> list[Turno]:
-    """Return every period, pair of hours, start and length of a shift, in text order."""
+    """Return every mention of a shift in text order: by its period, its start and end, only its start, or only its
+    length.
+    """
     found = [*_faixas(livre), *_faladas(livre)]
     livre = apagar(livre, found)
     found.extend(_letras(texto, livre))
@@ -92,7 +94,7 @@ def turnos(texto: Texto, livre: str) -> list[Turno]:
 
 
 def espelhadas(livre: str) -> list[Marca]:
-    """Return hours that look like a day and month: "7/19 e 19/7"."""
+    """Return hours that look like a day and a month: "7/19 e 19/7"."""
     return [Marca(each.start(), each.end()) for each in _MIRRORED.finditer(livre)] if livre.count("/") > 1 else []
 
 
@@ -148,7 +150,7 @@ def horas_entre(das: time, ate: time) -> int:
 
 
 def periodo_do_inicio(das: time, horas: int | None) -> Periodo:
-    """Return the usual period of a shift that starts at this hour and has no stated end."""
+    """Return the usual period of a shift that starts at this hour. It is used if no end is stated."""
     if horas == 24:
         return Periodo.H24
     if 5 <= das.hour < 12:
@@ -168,7 +170,7 @@ def _faixas(livre: str) -> Iterator[Turno]:
 
 
 def _faladas(livre: str) -> Iterator[Turno]:
-    """Read hours in words, as in a transcribed voice message: "das sete da noite às sete da manhã"."""
+    """Find hours written in words, as in a transcribed voice message: "das sete da noite às sete da manhã"."""
     for each in achados(_SPOKEN, livre, *_NUMBERS) if " as " in livre else ():
         first, last = (_de_dia(_NUMBERS[each[name]], each[f"{name}p"]) for name in ("a", "b"))
         if first != last or each["ap"]:
@@ -213,7 +215,7 @@ def _inicios(livre: str) -> Iterator[Turno]:
 
 
 def _siglas(livre: str) -> Iterator[Turno]:
-    """Read the length of a shift after a letter: "P12", "P6"."""
+    """Find the length of a shift after the letter P (plantão): "P12", "P6"."""
     for each in achados(_LENGTH_CODE, livre, "p6", "p12", "p24", "p 6", "p 12"):
         hours = int(each["h"])
         yield Turno(each.start(), each.end(), Periodo.H24 if hours == 24 else None, horas=hours)
@@ -253,14 +255,14 @@ def _periodos(texto: Texto, livre: str) -> Iterator[Turno]:
 
 
 def _has_hours(plano: str, end: int) -> bool:
-    """Return whether the hours of a single long shift follow a word such as "MT": "MT 7h-19h"."""
+    """Return whether hours after a word such as "MT" describe one long shift: "MT 7h-19h"."""
     said = _RANGE.match(plano, end + len(plano[end : end + 3]) - len(plano[end : end + 3].lstrip(" (:")))
     first, last = (None, None) if said is None else (_time(said, "a"), _time(said, "b"))
     return first is not None and last is not None and horas_entre(first, last) >= 8
 
 
 def _palavra(texto: Texto, livre: str, place: int) -> Iterator[Turno]:
-    """Read a period after a comma: "6h, noite", "manhã, tarde"."""
+    """Find a period in a list with commas: "6h, noite", "manhã, tarde"."""
     word = texto.palavras[place]
     period = _frases().valor(word.texto)
     if period is not None and livre[word.inicio : word.fim] == word.texto and _is_period(texto, place, place + 1):

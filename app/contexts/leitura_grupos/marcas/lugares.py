@@ -1,5 +1,5 @@
-"""Find hospitals: hospitals of the customer by name or alias, other hospitals by the shape of the name. The town
-distinguishes hospitals with the same name.
+"""Find hospitals. The hospitals of the customer are found by name or alias, other hospitals by the shape of the name.
+The town distinguishes hospitals with the same name.
 """
 
 import re
@@ -61,7 +61,9 @@ def cidades(texto: Texto, vocabulario: Vocabulario) -> list[Cidade]:
 
 
 def conhecidos(texto: Texto, livre: str, vocabulario: Vocabulario, regiao: str | None) -> list[Lugar]:
-    """Return the known hospitals in the text. The town in the text, or else the region, resolves an ambiguous alias."""
+    """Return the known hospitals in the text. If several hospitals have an alias, the town in the text decides, or else
+    the region of the group.
+    """
     words = [word for word in texto.palavras if livre[word.inicio : word.fim] == word.texto]
     found: list[Lugar] = []
     towns = cidades(texto, vocabulario)
@@ -90,7 +92,9 @@ def _is_name(texto: Texto, words: Sequence[Palavra], start: int, end: int) -> bo
 
 
 def _is_inside_a_name(texto: Texto, words: Sequence[Palavra], start: int) -> bool:
-    """Return whether the words before an alias begin another name: "Araucária" in "PS Parque Araucária"."""
+    """Return whether an alias is part of another name because of the words before it: "Araucária" in "PS Parque
+    Araucária".
+    """
     heads = frases("lugares.cabecas")
     generic, ends, _ = listas()
     if heads.em(words, start) is not None:
@@ -127,8 +131,8 @@ def _escolhido(candidates: Sequence[Hospital], towns: Iterable[Cidade], at: int,
 def novos(
     texto: Texto, livre: str, vocabulario: Vocabulario, known: Sequence[Lugar], regiao: str | None
 ) -> list[Lugar]:
-    """Return hospital names outside the vocabulary, found by their shape: "Hospital …", "UPA …", text after "Local:",
-    acronyms such as HMXY.
+    """Return the names of hospitals that the vocabulary lacks. They are found by their shape: "Hospital …", "UPA …",
+    text after "Local:", acronyms such as HMXY.
     """
     reader = _Nomes(texto, livre, vocabulario, (regiao or "").rpartition("/")[2].strip().upper())
     found = list(reader.todos())
@@ -164,7 +168,9 @@ def estado_dito(texto: Texto, livre: str, end: int) -> str | None:
 
 
 class _Nomes:
-    """Reads names of places. ``estado`` is the state of the group. A town without a state is searched in that state."""
+    """Finds names of places. ``estado`` is the state of the group; a town that is named without a state is looked up in
+    that state.
+    """
 
     def __init__(self, texto: Texto, livre: str, vocabulario: Vocabulario, estado: str = "") -> None:
         self._texto, self._livre, self._vocabulario, self._estado = texto, livre, vocabulario, estado
@@ -199,7 +205,7 @@ class _Nomes:
                 yield place
 
     def _is_sector(self, head: int, end: int) -> bool:
-        """Return whether a word such as "PS" names a part of the hospital that follows: "PS (do) Hospital Vida"."""
+        """Return whether a word such as "PS" names a department of the hospital after it: "PS (do) Hospital Vida"."""
         words = self._texto.palavras
         if words[head].texto not in _SECTORS or end + 1 >= len(words):
             return False
@@ -209,7 +215,7 @@ class _Nomes:
         return joined and is_name and self._is_free(words[name])
 
     def _is_unit(self, word: Palavra) -> bool:
-        """Return whether an "h" means hour, as in "145/h. Fulano"."""
+        """Return whether an "h" is the unit of an hourly price, as in "145/h. Fulano"."""
         return word.texto == "h" and self._livre[max(0, word.inicio - 1) : word.inicio] == "/"
 
     def _fim(self, head: int, end: int) -> int:
@@ -243,7 +249,9 @@ class _Nomes:
         )
 
     def _is_second_half(self, head: int, link: int) -> bool:
-        """Return whether "e" is part of one name: "Hospital Vida e Luz" is one place, "UPA Norte e Sul" are two."""
+        """Return whether the words after "e" belong to the same name: "Hospital Vida e Luz" is one place, "UPA Norte e
+        Sul" are two.
+        """
         words = self._texto.palavras
         if words[head].texto not in _WITH_TWO_WORDS or link != head + 2 or not self._is_upper(words[link + 1]):
             return False
@@ -316,8 +324,8 @@ class _Nomes:
         return town is not None and is_short and self._has_own_name(words, len(words) - 1)
 
     def _ate_o_estado(self, words: list[Palavra]) -> tuple[list[Palavra], str | None]:
-        """Cut off the rest of a name after its town, if the state follows the town after a blank: "hospital X de Lages
-        SC está sem".
+        """End a name at its town if the state follows the town after a space: "hospital X de Lages SC está sem". Return
+        the shortened name and the state.
         """
         for at in range(2, len(words)):
             state = words[at].texto.upper()
@@ -342,9 +350,10 @@ class _Nomes:
         return Lugar(start, stop, self._escrito(start, stop), city, state, (town[0].inicio, end), 0.8)
 
     def _onde_a_cidade(self, words: list[Palavra], state: str | None) -> int | None:
-        """Return the position of the town at the end of a name, including the word "de" before it.
+        """Return the position of the town at the end of a name. If the word "de" precedes the town, return the position
+        of "de".
 
-        Without a state, the town must be a municipality, and words of a name must precede it.
+        If the text names no state, the town must be a known municipality with other words of a name before it.
         """
         links = [at for at in range(1, len(words) - 1) if words[at].texto in LINKS and words[at].texto != "e"]
         for at in links:
@@ -365,15 +374,15 @@ class _Nomes:
         return last
 
     def _has_own_name(self, words: Sequence[Palavra], town: int) -> bool:
-        """Return whether the words before the town are a complete name: "Hospital Vida Lages", but not "UPA Vila
-        Lages".
+        """Return whether the words before the town form a complete name. "Hospital Vida" in "Hospital Vida Lages" does,
+        "UPA Vila" in "UPA Vila Lages" does not.
         """
         own = [word for word in words[1:town] if word.texto not in self._generic and word.texto not in LINKS]
         is_open = words[town - 1].texto in _OPEN and not (len(own) > 1 and words[town - 1].texto in ("novo", "nova"))
         return bool(own) and not is_open and words[-1].texto not in _EPITHETS
 
     def _is_only_a_town(self, words: Sequence[Palavra], town: int) -> bool:
-        """Return whether the words at the end of a name are only a town, and not a part of the place's own name."""
+        """Return whether the words at the end of a name are just a town, and do not belong to the place's own name."""
         name = " ".join(word.texto for word in words[town:])
         own = {word.texto for word in words[1:town]} - self._generic - LINKS - palavras_soltas("descrevem_hospital")
         is_common = len(name) < 7 or name in palavras_soltas("cidades_em_nomes")
@@ -409,7 +418,7 @@ class _Nomes:
         return place > 0 and (words[place - 1].texto, words[place].texto) in _SERVICES
 
     def _atras(self, place: int, rest: str) -> Sequence[Palavra]:
-        """Return the name of a company that follows the word "Remoções": "Remoções Vida Teste"."""
+        """Return the name of a transport company after the word "Remoções": "Remoções Vida Teste"."""
         words, last = self._texto.palavras, place
         while last + 1 < len(words) and last - place < 3 and self._follows(words[last], words[last + 1], rest):
             last += 1
@@ -424,9 +433,9 @@ class _Nomes:
         return rest[word.inicio : after.inicio] == f"{word.texto} " and (self._is_upper(word) or is_link)
 
     def sem_cabeca(self, rest: str) -> Iterator[Lugar]:
-        """Yield names of places that have no word such as "hospital". Call this method only if the message names no
-        other place. Such a name stands before a town ("Nefroclínica Cerrado - Anápolis/GO"), or after "no" ("quem
-        assume no Santa Otília de Blumenau?").
+        """Yield names of places that contain no word such as "hospital". They are found before a town ("Nefroclínica
+        Cerrado - Anápolis/GO") or after "no" ("quem assume no Santa Otília de Blumenau?"). Call this method only if the
+        message names no other place.
         """
         seen: set[int] = set()
         for pattern in (_BEFORE_TOWN, _AFTER_IN):
@@ -450,7 +459,9 @@ class _Nomes:
         return [word for word in self._texto.palavras if start <= self._texto.trecho(word.inicio, word.fim)[0] < end]
 
     def _is_proper(self, words: Sequence[Palavra]) -> bool:
-        """Return whether words may be the name of a place. Specialities, words of offers and common words are not names."""
+        """Return whether these words may be the name of a place. Specialities, words of offers and common words may
+        not.
+        """
         common = palavras_soltas("nao_sao_nomes")
         said = [word.texto for word in words if word.texto not in LINKS]
         if not said or any(word in self._ends for word in said) or said[0] in common or said[0] in UFS:
@@ -498,7 +509,7 @@ class _Nomes:
         return estado_dito(self._texto, self._livre, end)
 
     def _cidade_desconhecida(self, place: Lugar, at: int, words: Sequence[Palavra]) -> Lugar:
-        """Accept a town outside the vocabulary if its state follows, or if it is a municipality."""
+        """Assign to a place a town that the vocabulary lacks, if its state follows or if it is a known municipality."""
         found = place
         for count in range(1, min(5, len(words)) + 1):
             end = words[count - 1].fim
@@ -581,7 +592,9 @@ _WITH_TWO_WORDS = frozenset(("hospital", "clinica", "maternidade", "instituto", 
 
 
 def _cidade_no_fim(words: Sequence[Palavra], state: str) -> int | None:
-    """Return the position where a municipality of the state begins at the end of the words, or None."""
+    """Return the position at which a municipality of the state begins at the end of these words, or None if they end
+    with no municipality.
+    """
     for at in range(max(1, len(words) - 5), len(words)):
         if state in municipios().get(" ".join(word.texto for word in words[at:]), ()):
             return at

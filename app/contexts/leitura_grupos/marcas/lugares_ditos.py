@@ -1,4 +1,6 @@
-"""Combine the places of a message: list each place once, resolve short references, and assign the only town."""
+"""Combine the places of a message: keep each place once, resolve short references, and assign the only town of the
+message.
+"""
 
 import re
 from collections.abc import Sequence
@@ -16,8 +18,8 @@ _SAME_AS = re.compile(
 
 
 def sem_dito_duas_vezes(plano: str, known: Sequence[Lugar], new: Sequence[Lugar]) -> list[Lugar]:
-    """Return all places in text order, each place once. "Hospital Geral do Estado (HGE)" is one place. "H. Modelo =
-    Hospital Modelo" and "Hosp. A... digo, Hospital B" mean the second place.
+    """Return all places in text order, each only once. "Hospital Geral do Estado (HGE)" is one place. Of "H. Modelo =
+    Hospital Modelo" and "Hosp. A... digo, Hospital B", only the second place is returned.
     """
     again = {each.inicio for each in known}
     kept = (each for each in new if not (plano[each.fim : each.fim + 2] == " (" and each.fim + 2 in again))
@@ -30,8 +32,8 @@ def sem_dito_duas_vezes(plano: str, known: Sequence[Lugar], new: Sequence[Lugar]
 
 
 def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar]:
-    """Return short references to a place that the message names in full elsewhere: "na UPA" has the first word of the
-    name, and "Norte 1.800" has any word of the name before a price.
+    """Return short references to a place that the message names in full elsewhere. "na UPA" has the first word of the
+    full name; "Norte 1.800" has any word of the full name, followed by a price.
     """
     named = {each.nome: each for each in reversed(places)}
     if len(named) < 2:
@@ -54,7 +56,7 @@ def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar
 
 
 def com_a_unica_cidade(texto: Texto, places: Sequence[Lugar], towns: Sequence[Cidade]) -> list[Lugar]:
-    """Assign the only town of a message to the places without a town."""
+    """If a message names only one town, assign it to all places without a town."""
     outside = [town for town in towns if not _is_inside(town.inicio, places)]
     if len({(town.nome, town.uf) for town in outside}) != 1:
         return list(places)

@@ -1,5 +1,5 @@
 """Marks: ranges of a text that a reader recognised, such as a day, a price or a place. Positions refer to
-``Texto.plano``.
+``Texto.plano``, the normalised text.
 """
 
 from bisect import bisect_left
@@ -29,7 +29,7 @@ class Dia(Marca):
 @dataclass(slots=True, unsafe_hash=True)
 class Dias(Marca):
     """A sequence of days. ``semana`` has the weekdays if the text names weekdays instead of dates. ``solto`` means that
-    the days are perhaps not days of shifts, but only the condition of a price.
+    the days may be only the condition of a price, and not the days of shifts.
     """
 
     dias: tuple[Dia, ...]
@@ -41,7 +41,7 @@ class Dias(Marca):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Turno(Marca):
-    """A shift: its period, its hours, or only its length. At least one of them is set."""
+    """A shift. At least one of its period, its hours and its length is set."""
 
     periodo: Periodo | None = None
     das: time | None = None
@@ -60,8 +60,8 @@ class Condicao(Marca):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Preco(Marca):
-    """A price. ``plantoes`` is the number of shifts that the price covers. ``soma`` means that the price is paid in
-    addition to another price.
+    """A price. ``plantoes`` is the number of shifts that the price covers. ``soma`` means that this price is added to
+    another price.
     """
 
     reais: Decimal
@@ -88,8 +88,8 @@ class Lugar(Marca):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Area(Marca):
-    """A speciality. ``fraca`` marks a word for any doctor ("plantonista"). A specific speciality in the message
-    overrides it.
+    """A speciality. ``fraca`` means that the word fits any doctor ("plantonista"); a specific speciality in the message
+    then takes precedence.
     """
 
     nome: str
@@ -111,8 +111,8 @@ class Pagamento(Marca):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Fechado(Marca):
-    """A word or sign that says that a shift is taken or that no doctor is wanted. ``sinal`` is the sign, or empty for a
-    word.
+    """A word or sign that says that a shift is taken or that no doctor is wanted. ``sinal`` is the sign; it is empty
+    for a word.
     """
 
     sinal: str = ""
@@ -138,7 +138,7 @@ def linha_de(plano: str, lugar: int, janela: int = 1000) -> tuple[int, int]:
 
 
 def apagar(plano: str, marcas: Iterable[Marca], com: str = TOMADO) -> str:
-    """Replace the marked words with blanks. The length of the text and its line ends do not change."""
+    """Replace the marked words with spaces. The length of the text and its line ends do not change."""
     ordered = [*marcas]
     if not ordered:
         return plano

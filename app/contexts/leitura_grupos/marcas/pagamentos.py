@@ -60,8 +60,8 @@ _NAMES = {"s": "semanal", "q": "quinzenal", "m": "mensal"}
 
 
 def pagamentos(livre: str) -> tuple[list[Pagamento], list[Marca]]:
-    """Return how and when a shift is paid, and the days of payment: "cai dia 10", "pix na segunda". These must not be
-    read as days of shifts.
+    """Return how and when a shift is paid: "pix", "cai dia 10", "pix na segunda". The days of payment are included, so
+    that they are not read as days of shifts.
     """
     terms = [*_em_dias(livre)]
     found = [*_regimes(livre), *_prazos(livre), *terms, *_meios(livre)]
@@ -94,7 +94,7 @@ def _prazos(livre: str) -> Iterator[Pagamento]:
 
 
 def _em_dias(livre: str) -> Iterator[Pagamento]:
-    """Yield the terms and days of payment: "30 dias", "cai dia 10"."""
+    """Yield when a shift is paid: "30 dias", "cai dia 10"."""
     for each in achados(_DAYS, livre, "dias", "0d", "5d"):
         yield Pagamento(each.start(), each.end(), "prazo", f"{int(each['n'])} dias")
     for each in achados(_DAY, livre, "dia"):

@@ -79,7 +79,7 @@ _SIDE_BY_SIDE = re.compile(rf"(?<=[\dk])/(?=(?:{_AMOUNT}) {{0,2}}\(?{_PAIR})")
 
 
 def precos(livre: str) -> list[Preco]:
-    """Return prices in text order. The upper end of a range and extra pay are left out."""
+    """Return prices in text order. If a price is a range, only its lower end is returned. Extra pay is ignored."""
     found: list[Preco] = []
     livre = _SIDE_BY_SIDE.sub("|", livre) if "/" in livre else livre
     for each in _PRICE.finditer(livre):
@@ -141,7 +141,7 @@ def _preco(livre: str, each: re.Match[str]) -> Preco | None:
 
 
 def _is_alone(livre: str, each: re.Match[str]) -> bool:
-    """Return whether a number such as "1.9" is alone on its line and means thousands of reais."""
+    """Return whether a number such as "1.9" is the only text on its line and means thousands of reais."""
     before, after = livre[max(0, each.start() - 1) : each.start()], livre[each.end() : each.end() + 1]
     return before in ("", "\n") and after in ("", "\n") and re.fullmatch(r"\d[.,]\d{1,2}", each["n"]) is not None
 
@@ -192,7 +192,7 @@ def _dezena(word: str | None) -> int:
 
 
 def _is_upper_end(livre: str, lower: Preco, upper: Preco) -> bool:
-    """Return whether the second price is the upper end of a range. "de 2.000 a 2.300" counts as 2.000."""
+    """Return whether the second of two prices is the upper end of a range. "de 2.000 a 2.300" is read as 2.000."""
     between = livre[lower.fim : upper.inicio]
     before = livre[max(0, lower.inicio - 8) : lower.inicio]
     if re.fullmatch(r" {0,2}(?:a|ate) {0,2}(?:r?\$ {0,2})?", between):
@@ -201,13 +201,15 @@ def _is_upper_end(livre: str, lower: Preco, upper: Preco) -> bool:
 
 
 def _was(livre: str, former: Preco, present: Preco) -> bool:
-    """Return whether the first price is outdated: "era 1.500, agora é 1.700"."""
+    """Return whether the first of two prices is outdated: "era 1.500, agora é 1.700"."""
     before = livre[max(0, former.inicio - 20) : former.inicio]
     between = livre[former.fim : present.inicio]
     return len(between) <= 40 and bool(_FORMER.search(before)) and bool(_PRESENT.search(between))
 
 
 def _is_sum(livre: str, one: Preco, total: Preco) -> bool:
-    """Return whether the second price is the total of several shifts at the first price: "2 x 1.500 = 3.000"."""
+    """Return whether the second of two prices is the total of several shifts at the first price: "2 x 1.500
+    = 3.000".
+    """
     between = livre[one.fim : total.inicio].replace("cada", "").strip()
     return between == "=" and total.reais > one.reais and total.reais % one.reais == 0

@@ -1,1 +1,1 @@
-"""Assembles marks into vacancies."""
+"""Assemble the marks of a message (recognised days, prices, places and other fields) into vacancies."""

@@ -38,7 +38,9 @@ _COST = {"e": 2, "ou": 2, ",": 3, ";": 5, "/": 5, "|": 5, "\n": 9, ".": 5, "\x01
 
 @dataclass(slots=True, unsafe_hash=True)
 class Regra:
-    """A price with its conditions. ``so_condicao`` has the marks that only say when this price applies."""
+    """A price with its conditions. ``so_condicao`` has the marks (recognised words) whose only meaning is when this
+    price applies.
+    """
 
     preco: Preco
     condicoes: tuple[Marca, ...] = ()
@@ -92,7 +94,9 @@ class Alvo:
 
 
 def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
-    """Return every price with its conditions, and the days that are not conditions but days of shifts."""
+    """Return every price with its conditions. Also return the days of shifts, without the days that are only
+    conditions.
+    """
     priced = {id(each): each for each in _datas_de_precos(folha)}
     days = [each for each in folha.dias if not each.feriado and id(each) not in priced]
     dates = [Condicao(each.inicio, each.fim, datas=_datas(each)) for each in priced.values()]
@@ -172,7 +176,9 @@ def _datas_de_precos(folha: Folha) -> Iterator[Dias]:
 
 
 def _dia_fechado(folha: Folha, each: Dias, days: Sequence[Dias]) -> Dias | None:
-    """Return the dates that fall on the weekday before a closing word, or None: "só a quinta já está coberta"."""
+    """Return the dates of the weekday that a closing word follows: "só a quinta já está coberta". Return None if the
+    message has no such dates.
+    """
     after = entre(folha.fechados, each.fim, each.fim + 20)
     if not each.semana or not after or after[0].sinal or "\n" in folha.texto.plano[each.fim : after[0].inicio]:
         return None
@@ -184,7 +190,7 @@ def _dia_fechado(folha: Folha, each: Dias, days: Sequence[Dias]) -> Dias | None:
 
 
 def _sem_fds_repetido(folha: Folha, days: list[Dias]) -> list[Dias]:
-    """Remove the word for the weekend if the message also names other days: "fim de semana: sábado SD, domingo SN"."""
+    """Remove the words for the weekend if the message also names its days: "fim de semana: sábado SD, domingo SN"."""
     if len(days) < 2:
         return days
     named = [
@@ -196,7 +202,7 @@ def _sem_fds_repetido(folha: Folha, days: list[Dias]) -> list[Dias]:
 
 
 def _sem_manchete(folha: Folha, days: list[Dias]) -> list[Dias]:
-    """Remove the days of a headline whose range covers the days below it: "Lista da semana de 09 a 15/11"."""
+    """Remove the days of a headline if they only announce the days below it: "Lista da semana de 09 a 15/11"."""
     named = [each for each in days if not _WEEK_OF.search(folha.texto.plano, max(0, each.inicio - 20), each.inicio)]
     days = named or days
     head, rest = days[:1], days[1:]
@@ -210,7 +216,7 @@ def _sem_manchete(folha: Folha, days: list[Dias]) -> list[Dias]:
 
 
 def _presos(folha: Folha, candidates: Sequence[Marca]) -> dict[int, list[Marca]]:
-    """Assign each possible condition to the price next to it. A condition without a price next to it is left out."""
+    """Assign each possible condition to the price next to it. A condition that is not next to a price is dropped."""
     prices, plano = folha.precos, folha.livre
     held: dict[int, list[Marca]] = {}
     place = 0
@@ -344,12 +350,12 @@ def _sem_sobrepostas(marks: Sequence[Marca]) -> list[Marca]:
 
 
 def _is_priced(each: Dias, marks: Sequence[Marca]) -> bool:
-    """Return whether a date is only the condition of a price."""
+    """Return whether a date is only the condition of a price, and not the day of a shift."""
     return any(isinstance(mark, Condicao) and mark.datas for mark in entre(marks, each.inicio, each.inicio + 1))
 
 
 def _is_joined(plano: str, start: int, end: int) -> bool:
-    """Return whether only punctuation and words such as "e" separate two conditions, as in one list of prices."""
+    """Return whether two conditions belong together, because only punctuation and words such as "e" separate them."""
     between = plano[start:end]
     if len(between) > 30 or ". " in between or "\n" in between:
         return False
@@ -357,9 +363,7 @@ def _is_joined(plano: str, start: int, end: int) -> bool:
 
 
 def _intervalos(plano: str, start: int, prices: Sequence[Preco], marks: Sequence[Marca]) -> Iterator[list[Marca]]:
-    """Yield the conditions of each price: conditions directly before the price, and conditions in brackets directly
-    after it.
-    """
+    """Yield the conditions of each price: those directly before the price, and those in brackets directly after it."""
     for price in prices:
         own: list[Marca] = []
         at = price.inicio
@@ -377,9 +381,9 @@ def _intervalos(plano: str, start: int, prices: Sequence[Preco], marks: Sequence
 
 
 def _estados(plano: str, prices: Sequence[Preco], gaps: Sequence[Sequence[Marca]]) -> Iterator[list[Marca]]:
-    """Yield all conditions of each price. If a condition of one kind (such as the speciality) is followed by a
-    condition of another kind (such as the weekday), the first also applies to the prices after it, until another
-    condition of its own kind replaces it.
+    """Yield all conditions of each price, including those that continue from earlier prices. A condition of one kind
+    (such as the speciality) that is followed by a condition of another kind (such as the weekday) also applies to the
+    next prices, until another condition of its own kind replaces it.
     """
     outer: dict[str, list[Marca]] = {}
     end = 0
@@ -425,7 +429,7 @@ def _com_cabeca(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[
 
 
 def _vizinhas(each: Marca, others: Sequence[Marca]) -> Sequence[Marca]:
-    """Return what may be between a condition and its price: "domingo" in "feriado e domingo 1.800"."""
+    """Return the marks that may occur between a condition and its price: "domingo" in "feriado e domingo 1.800"."""
     if isinstance(each, Area):
         return [other for other in others if isinstance(other, Turno)]
     if isinstance(each, Turno):
@@ -436,13 +440,13 @@ def _vizinhas(each: Marca, others: Sequence[Marca]) -> Sequence[Marca]:
 
 
 def _e_comprimento(mark: Marca) -> bool:
-    """Return whether a mention of a shift only gives its length: "12h" in "seg a sex 12h: 1.250"."""
+    """Return whether the mention of a shift states only its length: "12h" in "seg a sex 12h: 1.250"."""
     return isinstance(mark, Turno) and mark.horas is not None and mark.das is None
 
 
 def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
-    """Measure how far apart two positions are. The text between them determines the distance; other possible conditions
-    in that text add nothing. The measurement stops when the distance exceeds ``PERTO``.
+    """Return the distance of two positions, which depends on the words and signs between them. Other possible
+    conditions between them add nothing. A distance above ``PERTO`` is returned as 99.
     """
     if not 0 <= end - start <= 60:
         return 99
@@ -466,8 +470,7 @@ def _begins_shift(folha: Folha, each: Dias) -> bool:
     """Return whether a weekday among dates is a separate day of a shift.
 
     There are two cases. In the first, the weekday begins a line that has a shift but neither a date nor a price. In the
-    second, a shift directly follows the weekday, and another shift stands between each date of the line and the
-    weekday.
+    second, a shift directly follows the weekday, and another shift separates the weekday from each date of the line.
     """
     line = linha_de(folha.texto.plano, each.inicio)
     if _BULLET.fullmatch(folha.texto.plano, line[0], each.inicio) and entre(folha.turnos, *line):
@@ -479,7 +482,7 @@ def _begins_shift(folha: Folha, each: Dias) -> bool:
 
 
 def _only_condition(folha: Folha, price: Preco, mark: Marca, elsewhere: "_Alhures") -> bool:
-    """Return whether a recognised word only selects a price: "1.350 na UPA", "SD 2.250 / SN 2.400"."""
+    """Return whether a recognised word only says when the price applies: "1.350 na UPA", "SD 2.250 / SN 2.400"."""
     match mark:
         case Lugar():
             return mark.inicio > price.inicio and folha.livre[max(0, mark.inicio - 4) : mark.inicio].endswith(
@@ -504,8 +507,8 @@ def _only_condition(folha: Folha, price: Preco, mark: Marca, elsewhere: "_Alhure
 
 @dataclass(frozen=True, slots=True)
 class _Alhures:
-    """Facts about the whole message. ``periodos`` has the periods of the shifts that have no price near them. ``areas``
-    has the position at which the message first names each speciality.
+    """Facts about the whole message. ``periodos`` has the periods of shifts that are far from any price. ``areas`` has
+    the position at which the message first names each speciality.
     """
 
     periodos: frozenset[Periodo | None]
@@ -518,8 +521,8 @@ class _Alhures:
 
 
 def _is_last_of_several(folha: Folha, price: Preco, mark: Marca) -> bool:
-    """Return whether the only price of a line applies to several shifts, not just to the last one: "18/06 SN e 20/06 SD
-    - 2.000".
+    """Return whether the only price of a line applies to all shifts of the line, and not just to the last: "18/06 SN e
+    20/06 SD - 2.000".
     """
     if not isinstance(mark, Turno) or mark.inicio > price.inicio:
         return False
@@ -530,7 +533,7 @@ def _is_last_of_several(folha: Folha, price: Preco, mark: Marca) -> bool:
 
 
 def _has_day_before(folha: Folha, price: Preco, mark: Turno | Area) -> bool:
-    """Return whether a day precedes the condition in its sentence, without another price between them."""
+    """Return whether a day precedes the condition in the same sentence, without another price between them."""
     line, _ = linha_de(folha.texto.plano, mark.inicio)
     earlier = entre(folha.precos, line, min(mark.inicio, price.inicio))
     stop = folha.livre.rfind(". ", line, mark.inicio) + 1
@@ -580,7 +583,7 @@ def _same_shift(mark: Turno, alvo: Alvo) -> bool:
 
 
 def periodo_de(mark: Turno) -> Periodo | None:
-    """Return the period that the mark names, or the period that its hours imply."""
+    """Return the period of a shift as the text names it, or as its hours imply it."""
     if mark.periodo is None and mark.das is not None and mark.ate is not None:
         return periodo_das_horas(mark.das, mark.ate)
     return mark.periodo

@@ -1,4 +1,4 @@
-"""Assigns contacts to vacancies."""
+"""Find the contact of each vacancy among the contacts of a message."""
 
 from bisect import bisect_left
 
@@ -37,8 +37,8 @@ class Pessoas:
         return name, phone
 
     def _contato(self, where: Lugar, block: Bloco) -> Contato | None:
-        """Return the contact of a vacancy. The contact may be on the line of the vacancy, on a line with its hospital
-        or town, or in its section. Otherwise it is the first contact of the message.
+        """Return the contact of a vacancy. The search order is: the line of the vacancy, a line with its hospital or
+        town, its section. If none of them has a contact, return the first contact of the message.
         """
         people = self._folha.contatos
         if len(people) < 2:
@@ -60,7 +60,7 @@ class Pessoas:
         return next(fitting, None)
 
     def _da_secao(self, where: Lugar, first: int) -> Contato | None:
-        """Return the contact at the end of the hospital's section."""
+        """Return the contact at the end of the section about a hospital."""
         if first == len(self._inicios):
             return None
         between = entre(self._folha.lugares, where.fim, self._inicios[first])

@@ -1,5 +1,5 @@
-"""Remove days that are not days of shifts: days that are mentioned in connection with something else, and weekdays that
-a list of dates replaces.
+"""Remove days that are not days of shifts: days that belong to another subject, and weekdays that a list of dates
+replaces.
 """
 
 import re
@@ -34,9 +34,7 @@ def sem_conversa(folha: Folha, days: list[Dias]) -> list[Dias]:
 
 
 def _frase_de(plano: str, mark: Marca) -> tuple[int, int]:
-    """Return the start and the end of the sentence around a recognised word. A sentence ends at the latest where the
-    line ends.
-    """
+    """Return the start and the end of the sentence around a recognised word. A line end also ends the sentence."""
     line = linha_de(plano, mark.inicio)
     start = max((each.end() for each in _STOP.finditer(plano, line[0], mark.inicio)), default=line[0])
     end = _STOP.search(plano, mark.fim, line[1])
@@ -44,7 +42,9 @@ def _frase_de(plano: str, mark: Marca) -> tuple[int, int]:
 
 
 def so_os_ditos(days: list[Dias]) -> list[Dias]:
-    """Of the weekdays of a month, keep the dates that the message lists: "toda sexta e sábado de maio: 01/05, 02/05"."""
+    """If a message names weekdays of a month and then lists dates, keep only the listed dates: "toda sexta e sábado de
+    maio: 01/05, 02/05".
+    """
     listed = {day.data for each in days if not each.semana for day in each.dias}
     implied = [each for each in days if each.semana and not each.solto and len(each.dias) > 3]
     if len(listed) < 2 or not implied or not listed <= {day.data for each in implied for day in each.dias}:

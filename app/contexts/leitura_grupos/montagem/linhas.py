@@ -1,7 +1,8 @@
-"""Group marks by lines and sections: which day, place, shift and price belong together.
+"""Group marks (recognised days, places, shifts, prices) by lines and sections, to find out which of them belong
+together.
 
-Each sequence of days on a line becomes one block. A heading or a note becomes a block without days. Its marks apply to
-the blocks below the heading, or above the note.
+Each sequence of days on a line becomes one block. A heading or a note becomes a block without days. The marks of a
+heading apply to the blocks below it, the marks of a note to the blocks above it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -64,7 +65,7 @@ def blocos(folha: Folha, dias: Sequence[Dias], regras: Sequence[Regra]) -> list[
 
 
 def _com_areas(found: list[Bloco]) -> list[Bloco]:
-    """Assign specialities to the day below which they are listed: "2 CM" and "1 Orto" below "09/08 SD:"."""
+    """Assign specialities to the day above them: "2 CM" and "1 Orto" are listed below "09/08 SD:"."""
     for place, head in enumerate(found):
         if head.dias is None or head.areas:
             continue
@@ -79,7 +80,7 @@ def _com_areas(found: list[Bloco]) -> list[Bloco]:
 
 
 def _sem_anuncio(found: list[Bloco]) -> list[Bloco]:
-    """Remove the days of a headline that a later block repeats: "UPA – feriado 12/10" above "12/10 SD e SN"."""
+    """Remove the days of a headline that a later block names again: "UPA – feriado 12/10" above "12/10 SD e SN"."""
     dated = {day.data for each in found if each.dias and each.turnos for day in each.dias.dias}
     first = next((each for each in found if each.dias), None)
     return [
@@ -111,8 +112,7 @@ def _juntos(runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) -> list[Dias
 
 
 def _sem_o_fechado(runs: list[Dias], plano: str, closed: Sequence[Marca]) -> list[Dias]:
-    """Separate the last day of a list from the days before it, if a closing word in brackets follows. The word closes
-    only that day.
+    """Split a list of days after a day that a closing word in brackets follows, because the word closes only that day.
 
     Example: "10/08, 11/08 (preenchido), 12/08".
     """
@@ -205,8 +205,7 @@ def _fechados_de(plano: str, marks: Sequence[Marca], runs: list[Dias], cuts: lis
 def _closes_next(plano: str, mark: Marca, run: Dias) -> bool:
     """Return whether a closing word refers to the days directly after it.
 
-    The word does not refer to them if a comma or a similar sign comes between: "04/07 SD já foi, 05/07 SN" closes the
-    4th, not the 5th.
+    It does not if a comma or a similar sign separates them: "04/07 SD já foi, 05/07 SN" closes the 4th, not the 5th.
     """
     between = plano[mark.fim : run.inicio]
     return len(between) <= 4 and not any(sign in between for sign in ",;./|)")
@@ -214,7 +213,7 @@ def _closes_next(plano: str, mark: Marca, run: Dias) -> bool:
 
 def _repartidos(pieces: list[list[Marca]], runs: Sequence[Dias]) -> tuple[list[Marca], list[list[Marca]], list[Marca]]:
     """Divide the marks of a line (its recognised shifts, prices, places…) into three groups: those before the first
-    sequence of days, those of each sequence, and those after the last sequence.
+    sequence of days, those of each sequence of days, and those after the last one.
     """
     before, behind = pieces[0], pieces[1:]
     between, last = any(behind[:-1]), bool(behind[-1])

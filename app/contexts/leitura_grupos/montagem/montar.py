@@ -1,5 +1,5 @@
-"""Assemble blocks into vacancies. If a block lacks a field, the field comes from a heading above the block or a note
-after it.
+"""Assemble blocks into vacancies. A field that a block lacks is taken from a heading above the block or a note after
+it.
 """
 
 import re
@@ -53,8 +53,8 @@ _SAME = re.compile(r"[^\n]{0,25}\b(?:tbm|tb|tambem|idem|mesm[oa]s? (?:horarios?|
 
 @dataclass(frozen=True, slots=True)
 class Montagem:
-    """Result of the assembly. ``abertas`` has the open vacancies. ``fechadas`` and ``passadas`` count the parts of the
-    message about taken and past shifts. ``incompletas`` is computed on first access.
+    """Result of the assembly. ``abertas`` has the open vacancies. ``fechadas`` and ``passadas`` count the mentions of
+    taken and of past shifts. ``incompletas`` is computed on first access.
     """
 
     abertas: tuple[VagaLida, ...]
@@ -94,8 +94,8 @@ class _Montador:
             self._ligar_blocos()
 
     def _ligar_blocos(self) -> None:
-        """Determine which places, specialities, shifts and prices apply to which block. Return immediately if the
-        message has no days, because it then has no vacancies.
+        """Determine which places, specialities, shifts and prices apply to which block. A message without days has no
+        vacancies, so nothing is done for it.
         """
         em_ordem(self._folha, self._regras, self._blocos)
         planta = Planta(self._blocos)
@@ -131,8 +131,8 @@ class _Montador:
         return Montagem(vagas, closed, passed, islice(lacking, MAIS_INCOMPLETAS))
 
     def _restantes(self) -> frozenset[int]:
-        """Return the blocks of a line that names the shifts that are still open, out of the shifts above it: "restam
-        só: 25 SD e 31 SN".
+        """Return the blocks of the line that says which of the shifts above it are still open: "restam só: 25 SD e 31
+        SN".
         """
         plano = self._folha.texto.plano
         said = _LEFT.search(plano) if contem(plano, _LEAVES) else None
@@ -223,8 +223,8 @@ class _Montador:
         return _uma_vez(_alternativas(found, self._folha))
 
     def _areas_perto(self, place: int) -> Sequence[Area]:
-        """Return the specialities that apply to a block. Specialities of a shift at another place are left out. A line
-        such as "PS" ends the effect of the heading "UTI" above it.
+        """Return the specialities that apply to a block. A speciality that belongs to a shift at another place does not
+        apply. A line such as "PS" ends the effect of the heading "UTI" above it.
         """
         at = self._onde_areas.bloco(place)
         if at is None:
@@ -239,7 +239,9 @@ class _Montador:
         return _fortes(self._blocos[at])
 
     def _subtitulo_fraco(self, above: int, place: int) -> Sequence[Area]:
-        """Return the word for any doctor ("plantonista") that is alone on a line between a heading and a block."""
+        """Return a word that fits any doctor ("plantonista") and is the only word on a line between a heading and a
+        block.
+        """
         for block in reversed(self._blocos[above + 1 : place]):
             alone = not (block.lugares or block.regras or block.turnos or block.dias)
             if block.areas and alone and all(each.fraca for each in block.areas):
@@ -247,8 +249,8 @@ class _Montador:
         return ()
 
     def _setor(self, place: int) -> Sequence[Area]:
-        """Return the sector in the heading that names the hospital above the day, if the sector implies no speciality,
-        as "PS (porta)" does not.
+        """Return the sector of the hospital that the heading above the day names, such as "PS (porta)". Only a sector
+        that implies no speciality is returned.
         """
         heading = self._onde_lugares.bloco(place, segue=True)
         if heading is None or heading >= place or self._blocos[heading].dias is not None or self._blocos[place].areas:
@@ -277,7 +279,7 @@ class _Montador:
         return self._blocos[place - 1].turnos
 
     def _distintos(self, marks: Sequence[Turno]) -> list[_Turno]:
-        """Return one shift per period. A mention with hours takes precedence over a mention without hours."""
+        """Return one shift per period. If a period is mentioned with and without hours, use the mention with hours."""
         length = next((each.horas for each in marks if each.horas), None) or self._duracao
         shifts = [_lido(each, length) for each in marks if each.periodo or each.das]
         found: dict[Periodo, _Turno] = {}
@@ -292,8 +294,8 @@ class _Montador:
         return [each if each.das else self._com_horas(each) for each in found.values()]
 
     def _com_horas(self, shift: _Turno) -> _Turno:
-        """Add hours to a shift that has only a period, if a line without days states the hours of this period: "SD
-        7-19h / SN 19-7h".
+        """Add hours to a shift that has only a period, if a separate line states the hours of this period: "SD 7-19h /
+        SN 19-7h".
         """
         mark = self._horas.get(shift.periodo)
         if mark is None:
@@ -303,8 +305,8 @@ class _Montador:
     # Closed vacancies.
 
     def _quais_tomados(self) -> frozenset[tuple[str, date, Periodo | None]]:
-        """Return the place, day and period of each shift that a closing word elsewhere in the message closes: "04, 06 e
-        08 SD; obs: dia 04 preenchido".
+        """Return the place, day and period of each shift that another line of the message closes: "04, 06 e 08 SD; obs:
+        dia 04 preenchido".
         """
         return frozenset(
             (where.nome, day.data, period)
@@ -371,15 +373,15 @@ class _Montador:
         return bisect_left(self._fins, at)
 
     def _padrao(self, where: Lugar) -> str:
-        """Return the speciality that a place implies, for a message that names no speciality. A health centre needs a
-        family doctor; the emergency door of a children's hospital needs a paediatrician.
+        """Return the speciality that a place implies if the message names none. A health centre needs a family doctor;
+        the emergency department of a children's hospital needs a paediatrician.
         """
         name = chave(where.nome)
         implied = next((area for pattern, area in _PELO_NOME if pattern.match(name)), None)
         return (self._vocabulario.especialidades.valor(implied) if implied is not None else None) or GERAL
 
     def _is_weak(self, area: Area) -> bool:
-        """Return whether a speciality is only a word for any doctor, such as "Porta" in "Porta: 17/01 SD"."""
+        """Return whether a speciality is only a word that fits any doctor, such as "Porta" in "Porta: 17/01 SD"."""
         said = self._folha.texto.plano[area.inicio : area.fim]
         return area.fraca or (area.nome == GERAL and said in palavras()["areas"]["fracas"])
 
@@ -406,8 +408,8 @@ class _Montador:
             yield self._incompleta(where, area, None, shift, self._unico_valor(shift, self._regras))
 
     def _ao_lado(self, vagas: Collection[VagaLida]) -> Iterator[VagaDita]:
-        """Yield incomplete vacancies in addition to the complete vacancies. Incomplete vacancies come from lines with a
-        shift or a price but without a day, about a place that no complete vacancy has.
+        """Yield incomplete vacancies of a message that also has complete ones. They come from lines with a shift or a
+        price but without a day, about a place that no complete vacancy has.
         """
         named = {each.hospital.valor for each in vagas}
         dated = (at for at, each in enumerate(self._blocos) if each.dias is not None)
@@ -441,7 +443,7 @@ class _Montador:
         )
 
     def _unico_valor(self, shift: _Turno, rules: Sequence[Regra]) -> _Valor:
-        """Return the price if ``rules`` has exactly one price. Several prices would be ambiguous."""
+        """Return the price if all ``rules`` have the same price. Several prices would be ambiguous."""
         if len({rule.preco.reais for rule in rules[:50]}) == 1:
             preco = rules[0].preco
             return self._campo(por_plantao(preco, shift.horas), preco), self._campo(ValorTipo.FIXO, preco)
@@ -452,8 +454,8 @@ class _Montador:
         return Campo(value, None if mark is None else self._folha.texto.trecho(mark.inicio, mark.fim), sure)
 
     def _feriado(self, day: date, block: Bloco) -> bool:
-        """Return whether a day is a holiday. If the line mentions a holiday, but none of its days is a known holiday,
-        every day of the line counts as a holiday.
+        """Return whether a day is a holiday. If the line mentions a holiday but has no known holiday, all its days are
+        treated as holidays.
         """
         if (is_holiday := self._e_feriado(day)) or not block.feriado:
             return is_holiday
@@ -463,8 +465,8 @@ class _Montador:
         return day in feriados(day.year) or day in self._vocabulario.feriados
 
     def _valor(self, place: int, block: Bloco, target: Alvo) -> tuple[*_Valor, int, int]:
-        """Return the price of a vacancy, the kind of the price, its scope as a number (0 is the line of the vacancy),
-        and how many other prices of this scope apply equally well.
+        """Return the price of a vacancy and the kind of the price. Also return the scope in which the price was found
+        (0 is the line of the vacancy), and how many other prices of this scope apply equally well.
         """
         for distance, scope in enumerate(self._escopos(place, block)):
             fitting = _servem(scope, target)
@@ -480,8 +482,8 @@ class _Montador:
         return None, None if agreed is None else self._campo(ValorTipo.A_COMBINAR, agreed), SEM_PRECO, 0
 
     def _escopos(self, place: int, block: Bloco) -> Iterator[Sequence[Regra]]:
-        """Yield price rules from the narrowest to the widest scope: the line, the hospital's line, the section, the
-        message, and finally the only price of the message.
+        """Yield price rules from the narrowest to the widest scope: the line of the vacancy, the line of the hospital,
+        the section, the message, and finally the only price of the message.
         """
         # A missing scope is yielded as an empty one, so that the index of a scope is its distance.
         yield block.regras
@@ -545,7 +547,7 @@ def _lido(mark: Turno, length: int | None) -> _Turno:
 
 
 def _rivais(fitting: Sequence[Regra]) -> int:
-    """Return how many other prices are as specific as the first of the applicable prices."""
+    """Return how many other prices have equally specific conditions as the first of the applicable prices."""
     if len(fitting) < 2:
         return 0
     best = fitting[0].peso
@@ -553,7 +555,9 @@ def _rivais(fitting: Sequence[Regra]) -> int:
 
 
 def _alternativas(found: Sequence[Area], folha: Folha) -> list[Area]:
-    """Keep the first of several alternative specialities: "clínico ou cirurgião" is one vacancy for either."""
+    """Keep only the first of several alternative specialities, because "clínico ou cirurgião" is one vacancy for
+    either.
+    """
     return [
         each
         for before, each in zip([None, *found], found, strict=False)

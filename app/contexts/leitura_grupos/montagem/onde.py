@@ -1,5 +1,5 @@
-"""Find the marks that apply to a block: the marks of the block itself, of a heading above it, of a note after it, or of
-a neighbouring block.
+"""Find the marks that apply to a block, such as its place or price: they are in the block itself, in a heading above
+it, in a note after it, or in a neighbouring block.
 """
 
 from bisect import bisect_left
@@ -12,8 +12,8 @@ T = TypeVar("T")
 
 
 class Planta:
-    """The arrangement of the blocks: the section of each block, the first block with days in the message, and the first
-    block with days in each section.
+    """The layout of a message: the section of each block, and the first block with days in the message and in each
+    section.
     """
 
     __slots__ = ("blocos", "primeiro_dia", "primeiros_dias", "secoes")
@@ -27,10 +27,10 @@ class Planta:
 
 
 class Onde(Generic[T]):
-    """Finds which marks of one kind, such as places or prices, apply to a block. ``what`` returns the marks that a
-    block itself contains.
+    """Finds which marks of one kind, such as places or prices, apply to a block. ``what`` returns the marks inside a
+    block.
 
-    ``encabeca`` means that marks of this kind occur above the first day, as headings. ``soltos`` has all marks of
+    ``encabeca`` means that marks of this kind occur as headings, above the first day. ``soltos`` has all marks of
     blocks without days.
     """
 
@@ -66,7 +66,7 @@ class Onde(Generic[T]):
 
     def secao(self, place: int) -> list[T]:
         """Return the marks of the nearest block without days: above the block if ``encabeca`` is set, otherwise below
-        it. Marks of further blocks without days are included if they directly continue that block.
+        it. Adjacent blocks without days are included.
         """
         at = _antes(self._soltos, place) if self.encabeca else _depois(self._soltos, place)
         if at is None:

@@ -18,7 +18,9 @@ _OR_SIGN = re.compile(r"[^\n\d;]{0,20}")
 
 
 def em_paralelo(folha: Folha, block: Bloco, lists: Sequence[Sequence[Any]]) -> int:
-    """Return the common length of the lists that the line pairs with "respectivamente", or 0 if the line pairs none."""
+    """Return the common length of the lists that a line pairs by the word "respectivamente", or 0 if the line pairs no
+    lists.
+    """
     if _EXPLICIT not in folha.texto.plano:
         return 0
     start, end = linha_de(folha.texto.plano, block.inicio)
@@ -29,8 +31,8 @@ def em_paralelo(folha: Folha, block: Bloco, lists: Sequence[Sequence[Any]]) -> i
 
 
 def em_ordem(folha: Folha, regras: Sequence[Regra], blocos: Sequence[Bloco]) -> None:
-    """Assign adjacent prices in order: one per line with days, one per day if only one line has days, or one per item
-    of a list that has as many items as there are prices.
+    """Assign adjacent prices in order: one per line with days, or one per day if only one line has days. If the text
+    says "respectivamente", the prices may also belong to another list that has as many items.
     """
     is_explicit = _EXPLICIT in folha.texto.plano
     if not 2 <= len(regras) <= 12 or any(each.preco.liquido for each in regras):
@@ -54,7 +56,7 @@ def em_ordem(folha: Folha, regras: Sequence[Regra], blocos: Sequence[Bloco]) -> 
 
 
 def _listas(block: Bloco) -> Iterator[Sequence[Marca]]:
-    """Yield the lists of a block that prices can be assigned to: its days, shifts, specialities and places."""
+    """Yield the lists of a block to whose items prices can be assigned: days, shifts, specialities and places."""
     days = () if block.dias is None else block.dias.dias
     yield [Condicao(each.inicio, each.fim, datas=frozenset((each.data,))) for each in days]
     yield [each for each in block.turnos if each.periodo or each.das]

@@ -1,1 +1,1 @@
-"""Prepares a message for the rules: normalised text and known words."""
+"""Prepare a group message for the rules: normalise the text and find the known words."""

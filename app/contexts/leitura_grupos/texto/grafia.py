@@ -1,5 +1,5 @@
-"""Correct words with one wrong letter. A word is corrected only if it is unknown and resembles a word that matters to
-the rules.
+"""Correct words with one wrong letter. Only an unknown word is corrected, and only to a word that matters
+to the rules.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set
@@ -8,8 +8,8 @@ MENOR = 6
 
 
 class Grafias:
-    """Index of correctly spelt words. The keys are the words with one letter removed. If the wrong letter is removed
-    from a misspelt word, the rest is a key of the correct word.
+    """Index of correctly spelled words. The keys are the words with one letter removed: without its wrong letter, a
+    misspelled word equals a key of the correct word.
     """
 
     __slots__ = ("_alvos", "_conhecidas", "_faltando", "_maior")
@@ -21,11 +21,13 @@ class Grafias:
         self._maior = max(map(len, self._alvos), default=0) + 1
 
     def certas(self, words: Set[str]) -> dict[str, str]:
-        """Return the intended word of each misspelt word."""
+        """Return the intended word for each misspelled word."""
         return {word: meant for word in words - self._conhecidas if (meant := self.certa(word)) is not None}
 
     def certa(self, word: str) -> str | None:
-        """Return the intended word, or None if the word is correct or resembles no known word."""
+        """Return the intended word of a misspelled word. Return None if the word is correct or resembles no
+        known word.
+        """
         if not MENOR - 1 <= len(word) <= self._maior or word in self._conhecidas or not word.isalpha():
             return None
         if (whole := self._faltando.get(word)) is not None:

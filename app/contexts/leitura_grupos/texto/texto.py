@@ -36,7 +36,7 @@ _LIKE_ASCII = {
 
 
 class _Folding(dict[int, str]):
-    """Maps each character to exactly one character, so that positions in the text do not change. The mapping is cached."""
+    """Maps each character to exactly one character, so that positions in the text do not change. Results are cached."""
 
     def __missing__(self, code: int) -> str:
         folded = _fold(chr(code))
@@ -105,8 +105,8 @@ _INICIO = itemgetter(1)
 
 @dataclass(frozen=True, slots=True)
 class Texto:
-    """A normalised text. ``plano`` is the text in lower case without accents. ``lugares`` has the source position of
-    each letter, or None if no position changed.
+    """A normalised text. ``plano`` is the text in lower case without accents. ``lugares`` has the position of each
+    letter in the source text, or is None if no position changed.
 
     ``maiusculas`` is the share of capitals among the letters. ``tabelas`` has the lines that came from cells of a
     table.
@@ -148,7 +148,7 @@ class Texto:
         return cls(fonte, plano, lugares, words, loud, frozenset() if escrita is None else escrita.tabelas)
 
     def trecho(self, inicio: int, fim: int) -> tuple[int, int]:
-        """Return the source range of a range in ``plano``."""
+        """Convert a range of ``plano`` to the range of the source text."""
         places = self.lugares
         if places is None:
             return inicio, fim
@@ -158,7 +158,7 @@ class Texto:
         return (first, last + 1) if first <= last else (last, first + 1)
 
     def em_linhas(self, cuts: Sequence[int]) -> "Texto":
-        """Return the text with the character at each of these positions replaced by a line break."""
+        """Return the text with a line break in place of the character at each of these positions."""
         starts = (0, *(each + 1 for each in cuts))
         parts = (self.plano[start:end] for start, end in zip(starts, (*cuts, len(self.plano)), strict=True))
         return replace(self, plano="\n".join(parts))
@@ -174,8 +174,8 @@ def _palavras(plano: str) -> tuple[Palavra, ...]:
 
 
 def _emendado(plano: str, lugares: tuple[int, ...] | None, right: Mapping[Palavra, str]) -> tuple[str, tuple[int, ...]]:
-    """Replace misspelt words. The first letter of a correction keeps the source position of the word's start, and the
-    last letter keeps the position of the word's end.
+    """Replace misspelled words. In the source text, the first letter of a correction has the position of the word's
+    start, and the last letter the position of the word's end.
     """
     before = lugares if lugares is not None else range(len(plano))
     parts: list[str] = []
@@ -201,7 +201,5 @@ def dobrado(text: str) -> str:
 
 
 def chave(text: str) -> str:
-    """Return the words in lower case without accents, joined by single spaces. This is the form in which names are
-    compared.
-    """
+    """Return the words in lower case without accents, joined by single spaces. Names are compared in this form."""
     return " ".join(_WORD.findall(text.translate(_FOLDING).replace("\x00", "")))

@@ -43,7 +43,7 @@ class Achado(Generic[T]):
 
 
 class Frases(Generic[T]):
-    """A tree of phrases, word by word. The longest match wins."""
+    """A tree of phrases with one word per level. A search returns the longest match."""
 
     __slots__ = ("_raiz",)
 
@@ -51,7 +51,7 @@ class Frases(Generic[T]):
         self._raiz: dict[str, Any] = {}
 
     def juntar(self, frase: str, valor: T) -> None:
-        """Add a phrase unless the tree already has it."""
+        """Add a phrase. If the tree already contains the phrase, its value does not change."""
         words = chave(frase).split()
         if not words:
             return
@@ -110,8 +110,8 @@ class Frases(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Vocabulario:
-    """The vocabulary of one customer. ``hospitais`` maps a name to every hospital that has this name; an ambiguous
-    alias has several.
+    """The vocabulary of one customer. ``hospitais`` maps each name to all hospitals with this name; an ambiguous alias
+    has several.
     """
 
     hospitais: Frases[list[Hospital]]
@@ -127,8 +127,8 @@ class Vocabulario:
 
     @classmethod
     def de(cls, canonicos: Mapping[str, Any]) -> "Vocabulario":
-        """Build the vocabulary from the parsed content of ``canonicos.json``. Raises ValueError if the content has
-        another format.
+        """Build the vocabulary from the parsed content of ``canonicos.json``. Raises ValueError if the
+        format is wrong.
         """
         try:
             hospitals = _hospitais(canonicos.get("hospitais", ()))
@@ -149,10 +149,11 @@ class Vocabulario:
 def vale_em(
     so_em: frozenset[str] | None, cidade: str | None, uf: str | None, *, dita: str | None, regiao: str | None
 ) -> bool:
-    """Return whether a hospital's name is valid at a place.
+    """Return whether a hospital's name is valid in a town.
 
-    ``dita`` is the town stated next to the name; ``regiao`` is the group's region. ``so_em`` has the regions for which
-    an operator added the name; None means everywhere. The name is always valid in the hospital's own town.
+    ``dita`` is the town that the text states next to the name; ``regiao`` is the region of the group. ``so_em`` has the
+    regions for which an operator added the name; None means everywhere. In the hospital's own town, the name is always
+    valid.
     """
     if so_em is None or (dita is None and (not regiao or chave(regiao) in so_em)):
         return True
@@ -182,7 +183,7 @@ def palavras() -> Mapping[str, Any]:
 
 @cache
 def palavras_soltas(name: str) -> frozenset[str]:
-    """Return the words of a list whose lines contain several words each."""
+    """Return the single words of a word list. The lines of such a list contain several words each."""
     return frozenset(word for line in palavras()[name] for word in line.split())
 
 
@@ -205,7 +206,7 @@ def _soltas(name: str) -> frozenset[str]:
 
 @cache
 def todas_as_palavras() -> frozenset[str]:
-    """Return every word of every list. Spelling correction never changes these words."""
+    """Return every word of every word list. The spelling correction never changes these words."""
     found: set[str] = set()
     waiting: list[Any] = [palavras()]
     for each in waiting:
@@ -228,7 +229,9 @@ def _padrao() -> Vocabulario:
 
 
 def _hospitais(listed: Iterable[Mapping[str, Any]]) -> Frases[list[Hospital]]:
-    """Index hospitals by name and alias, and by short forms that are not an alias of another hospital."""
+    """Index hospitals by name, by alias, and by short forms of the name. A short form is skipped if it is an alias of
+    another hospital.
+    """
     tree = Frases[list[Hospital]]()
     shortened: dict[str, list[Hospital]] = {}
     for each in listed:
@@ -313,7 +316,7 @@ def _especialidades(listed: Iterable[Mapping[str, Any]]) -> Frases[str]:
 
 
 def _feriados(listed: Iterable[str]) -> frozenset[date]:
-    """Return the holidays of states and cities, which no rule can compute."""
+    """Parse the holidays of states and cities, which are listed because no rule can compute them."""
     return frozenset(date.fromisoformat(day) for day in listed)
 
 
