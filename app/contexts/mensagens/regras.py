@@ -1,4 +1,4 @@
-"""Read the rules of sending that apply now: switches, the windows of the timetable, and the allowlist."""
+"""Read the sending rules that apply now: switches, time windows, and the allowlist."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
@@ -43,10 +43,9 @@ class ScheduleRegistry(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegrasAgora:
-    """Reads the rules of sending in the caller's transaction. They stay valid until the transaction ends.
+    """Reads the sending rules in the caller's transaction. The rules stay valid until the transaction ends.
 
-    ``triggers`` maps the name of an automatic trigger's own switch to all switches that can hold back the messages of
-    this trigger.
+    ``triggers`` maps the switch of each automatic trigger to all switches that can hold back its messages.
     """
 
     switches: Switches
@@ -64,8 +63,8 @@ class RegrasAgora:
     triggers: Mapping[str, Sequence[SwitchRule]] = field(default_factory=dict)
 
     async def __call__(self, reading: Any, janela: str | None, gatilho: str | None = None) -> RegrasDeEnvio:
-        """Read the rules for one message. ``janela`` is the type of campaign or trigger whose window applies.
-        ``gatilho`` is the switch of the message's trigger.
+        """Read the sending rules for one message. ``janela`` is the type of campaign or trigger whose time window
+        applies. ``gatilho`` is the switch of the trigger that queued the message.
         """
         switches = await self.switches.all(within=reading)
         return RegrasDeEnvio(

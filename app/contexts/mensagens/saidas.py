@@ -1,4 +1,4 @@
-"""Chooses the channel of a message. An answer uses the channel of the message that it answers. A message that a person
+"""Choose the channel of a message. An answer uses the channel of the message that it answers. A message that a person
 wrote uses the channel on which the doctor wrote last. All other messages use WhatsApp.
 """
 
@@ -34,8 +34,8 @@ class Saidas:
     async def put(
         self, items: Sequence[NewItem], within: Transaction | None = None, shared: Mapping[str, object] | None = None
     ) -> list[str | None]:
-        """Queue messages, each on its channel. Return their ids. The id is None for a message whose key is already
-        queued.
+        """Queue messages, each on its channel, and return their ids. If a message with the same key is already queued,
+        the id is None.
         """
         ids: list[str | None] = []
         for item in items:

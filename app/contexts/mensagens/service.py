@@ -1,4 +1,4 @@
-"""Operations of the send queue for other contexts."""
+"""Operations on the send queue for other contexts."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -44,10 +44,10 @@ class Mensagens:
         self._queries = load_queries(MessageQueries, "mensagens.sql", dialect)
 
     async def travar(self, transaction: Transaction, cliente_id: str) -> None:
-        """Lock the doctor, so that decisions about the doctor are made one after the other until the transaction ends.
+        """Lock the doctor until the transaction ends, so that decisions about the doctor cannot overlap.
 
-        A transaction that forbids messages to the doctor locks the doctor first. After the commit of such a
-        transaction, a message is sent only if its intent was already stored.
+        A transaction that forbids messages to the doctor must lock the doctor first. After its commit, only a message
+        whose intent was already stored can still be sent.
         """
         await transaction.one(self._queries.alone, cliente_id=cliente_id)
 
@@ -91,9 +91,9 @@ class Mensagens:
         return released
 
     async def devolver(self, transaction: Transaction, cliente_id: str, decisao: NaDevolucao, *, now: datetime) -> int:
-        """Continue or cancel Julia's queued messages to a doctor, as decided by the person who returns or ends the
-        conversation. Call this method in the transaction that changes the conversation. Return the number of messages
-        that continue or were cancelled.
+        """Let Julia's queued messages to a doctor continue, or cancel them, as the person decided who returns or ends
+        the conversation. Call this method in the transaction that changes the conversation. Return the number of
+        messages.
         """
         match decisao:
             case NaDevolucao.CONTINUAR:

@@ -1,6 +1,6 @@
-"""The types of queued messages (the values of ``fila_mensagens.tipo``), and how the rules treat each type.
+"""The types of queued messages (the values of ``fila_mensagens.tipo``), and how the sending rules treat each type.
 
-A type without an entry here is never sent. To add a type, add one line to ``Tipo`` and one to ``TIPOS``.
+A type that is not declared here is never sent. To add a type, add one line to ``Tipo`` and one to ``TIPOS``.
 """
 
 from collections.abc import Mapping
@@ -47,10 +47,10 @@ class Tipo(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trato:
-    """How the rules treat one type of message.
+    """How the sending rules treat one type of message.
 
     ``como`` is the type whose limits, hours and chips apply. A message with a higher ``prioridade`` is sent first.
-    ``gatilho`` is the switch of the trigger that queues this type, if only one trigger queues it.
+    ``gatilho`` is the switch of the trigger that queues this type, provided that only one trigger does.
     """
 
     como: TipoDeMensagem

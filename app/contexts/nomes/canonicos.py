@@ -1,4 +1,4 @@
-"""Validate a customer's names in ``canonicos.json`` before any of them is stored."""
+"""Validate the file ``canonicos.json`` with a customer's names before any of the names is stored."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -48,7 +48,9 @@ def examinados(document: object) -> Mapping[str, Any]:
 
 
 def nomes_conhecidos(document: Mapping[str, Any]) -> Nomes:
-    """Return the names of a ``canonicos.json`` as the dictionary has them after ``batuta grupos carregar``."""
+    """Return the names in the content of ``canonicos.json``, as the dictionary has them after ``batuta grupos
+    carregar``.
+    """
     by_form: dict[str, list[Conhecido]] = {}
     for each in document.get("hospitais", ()):
         known = Conhecido(each["canonico"], each["canonico"], each.get("cidade"), each.get("uf"), 1.0)
@@ -93,7 +95,7 @@ def _is_day(value: object) -> bool:
 
 
 def _can_be_place(name: str) -> bool:
-    """Return whether a name may be stored as the name of a place, as "HT" and "Santa Casa" may. Words that every offer
+    """Return whether a name, such as "HT" or "Santa Casa", may be stored as the name of a place. Words that every offer
     contains are rejected, because they would match all offers.
     """
     return bool(busca(name)) and busca(name) not in _de_toda_oferta()

@@ -1,6 +1,6 @@
 """Validate an operator's corrections: hospital names, specialities, days and numbers.
 
-The pipeline stores corrections, so a wrong correction would affect how every later message is read.
+The pipeline learns from corrections, so a wrong correction would affect how every later message is read.
 """
 
 import re
@@ -110,21 +110,23 @@ class Correcao:
 
 
 def nome_de_lugar(nome: str, nomes: Nomes) -> None:
-    """Raise NaoENome if an unknown text cannot be the name of a hospital."""
+    """Raise NaoENome if a text cannot be the name of a hospital."""
     score, why = em_duvida(nome, nomes)
     if not score:
         raise NaoENome(motivo=why or "")
 
 
 def em_duvida(nome: str, nomes: Nomes) -> tuple[float, str | None]:
-    """Return the probability that a text is the name of a place, and the reason if the probability is 0. A speciality
-    has the probability 0.
+    """Return the probability that a text is the name of a place. If the probability is 0, as for a speciality, also
+    return the reason.
     """
     return pode_ser_nome(nome, eh_especialidade=nomes.vocabulario.especialidades.valor(nome) is not None)
 
 
 def especialidade_de(nome: str, nomes: Nomes) -> str:
-    """Return the canonical name of a speciality. Raises EspecialidadeDesconhecida if it is unknown."""
+    """Return the canonical name of a speciality. Raises EspecialidadeDesconhecida if the text is not a known
+    speciality.
+    """
     known = nomes.vocabulario.especialidades
     canonical = known.valor(nome)
     if canonical is None:

@@ -78,7 +78,9 @@ class Dicionario:
         return found
 
     def esquecer(self) -> None:
-        """Make the next call check the version of the names, because this process has just written names."""
+        """Make the next call check whether the cached names are still current, because this process has just written
+        names.
+        """
         self._looks_at = 0.0
 
     def novo_hospital(
@@ -98,8 +100,8 @@ class Dicionario:
     def aprende(
         self, hospital_id: str, nome: str, confianca: float, now: datetime, *, por: str | None = None
     ) -> Writes:
-        """Return the statement that stores an alias. ``por`` is the operator who confirmed the alias, or None if the
-        pipeline inferred it.
+        """Return the statement that stores an alias of a hospital. ``por`` is the operator who confirmed the alias, or
+        None if the pipeline inferred it.
         """
         learnt = {
             "id": hospital_id, "alias": nome.strip(), "forma": busca(nome), "origem": MAQUINA if por is None else GESTOR,
@@ -108,8 +110,8 @@ class Dicionario:
         return Writes(((self.queries.add_hospital_alias, learnt),))
 
     def semelhante(self, hospital_id: str, nome: str, score: float, now: datetime) -> Writes:
-        """Return the statement that stores a similar name as an alias with its score. The next search then finds the
-        name directly.
+        """Return the statement that stores a similar name as an alias of a hospital, with its score. Later searches
+        then find the name directly.
         """
         return self.aprende(hospital_id, nome, score, now) + self._version_bump()
 
@@ -117,8 +119,8 @@ class Dicionario:
         return Writes(((self.queries.use_hospital_alias, {"id": hospital_id, "forma": busca(nome)}),))
 
     def nova_especialidade(self, nome: str, now: datetime) -> tuple[str, Writes]:
-        """Return the id of a speciality and the statements that store it. A speciality is stored when the reader first
-        finds it; the reader returns only canonical names.
+        """Return the id of a speciality and the statements that store it. A speciality of the vocabulary is stored when
+        a message first names it.
         """
         id = id_de("especialidade", chave(nome))
         alias = {
@@ -163,7 +165,7 @@ class Dicionario:
         now: datetime,
     ) -> str:
         """Return the id of the hospital that an operator names. An unknown hospital is created. If the operator gives
-        no town, the new hospital gets the group's region.
+        no town, the town of the group's region is used.
         """
         known = await self.nomes_em(transaction)
         found = achar(nome, cidade, uf, regiao, known)
@@ -180,7 +182,7 @@ class Dicionario:
     async def especialidade_de_gestor(self, transaction: Transaction, nome: str, *, now: datetime) -> str:
         """Return the id of the speciality that an operator names. Raises EspecialidadeDesconhecida.
 
-        A speciality of the vocabulary gets its database row when it is first used.
+        If the vocabulary has the speciality but the database does not, its row is created.
         """
         names = await self.nomes_em(transaction)
         canonical = especialidade_de(nome, names)
@@ -247,8 +249,8 @@ def _nomes(version: int, hospitals: Sequence[Row], regions: Sequence[Row], speci
 
 
 def _ensinados(hospitals: Sequence[Row], regions: Sequence[Row]) -> dict[tuple[str, str], frozenset[str]]:
-    """Return, for each name of a hospital, the regions for which operators added the name. The hospital's own town is
-    not included.
+    """Map each name that operators added for a hospital to the regions for which they added it. The hospital's own town
+    is not included.
     """
     taught: dict[tuple[str, str], set[str]] = {
         (row["id"], row["alias_normalizado"]): set() for row in hospitals if row["origem"] == GESTOR
@@ -261,8 +263,8 @@ def _ensinados(hospitals: Sequence[Row], regions: Sequence[Row]) -> dict[tuple[s
 def _canonicos(
     hospitals: Sequence[Row], taught: Mapping[tuple[str, str], frozenset[str]], specialities: Sequence[Row]
 ) -> tuple[tuple[Lugar, ...], tuple[Area, ...]]:
-    """Return the names that the reader uses. Only names that people entered are used, because names that the pipeline
-    inferred would confirm themselves.
+    """Return the names with which messages are read. Names that the pipeline inferred are not among them, because they
+    would confirm themselves.
     """
     places: dict[str, list[Row]] = {}
     for row in hospitals:
@@ -289,8 +291,8 @@ def _canonicos(
 
 @lru_cache(maxsize=2)
 def _vocabulario(lugares: tuple[Lugar, ...], areas: tuple[Area, ...]) -> Vocabulario:
-    """Build the vocabulary, cached for equal names. Building takes 0.1 ms per hospital, and each decision of an
-    operator reads the names again.
+    """Build the vocabulary, or return the cached one if the names are equal. Building takes 0.1 ms per hospital, and
+    each decision of an operator reads the names again.
     """
     return Vocabulario.de(
         {

@@ -1,5 +1,5 @@
-"""Find the hospital or speciality to which a name belongs, and remove a wrong name, which otherwise affects how
-messages are read.
+"""Show which hospital or speciality has a name, and remove a wrong name, because it affects how later messages are
+read.
 """
 
 from datetime import datetime
@@ -31,8 +31,8 @@ class TeachingQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ensinado:
-    """A name, and the hospital or speciality that has this name. ``tipo`` is hospital or especialidade. ``por`` is the
-    operator who added the name, or None.
+    """A name, and the hospital or speciality that has it. ``tipo`` is hospital or especialidade. ``por`` is the
+    operator who added the name, if any.
     """
 
     tipo: str
@@ -59,7 +59,7 @@ class Ensino:
             return await self._owners(transaction, nome)
 
     async def esquecer(self, nome: str, *, por: str, id: str | None = None) -> Ensinado:
-        """Remove a name from its hospital or speciality. Vacancies that were read before stay unchanged."""
+        """Remove a name from its hospital or speciality. Vacancies from earlier messages stay unchanged."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             owners = [each for each in await self._owners(transaction, nome) if id in (None, each.id)]
@@ -92,7 +92,7 @@ class Ensino:
             await transaction.run(self._queries.rename_hospital, id=owner.id)
 
     async def _note(self, transaction: Transaction, owner: Ensinado, by: str, now: datetime) -> None:
-        """Write the removal to the audit log with ids only, because a name may be any text."""
+        """Write the removal of a name to the audit log. Only ids are written, because a name may be any text."""
         before: dict[str, Json] = {"origem": owner.origem, "por": owner.por, "confirmado": owner.confirmado}
         await self._audit.note(
             transaction, actor=by, action="nome.esquecer", subject=f"{owner.tipo}:{owner.id}", before=before, after=None, now=now

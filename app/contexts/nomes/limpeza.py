@@ -1,4 +1,4 @@
-"""Delete hospitals that the pipeline created from a text that is not a name, if no row refers to them."""
+"""Delete hospitals that the pipeline created by mistake: their text is not a name, and no row refers to them."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -36,7 +36,7 @@ class Limpeza:
         self._queries = load_queries(CleaningQueries, "limpeza.sql", database.dialect)
 
     async def limpeza_hospitais(self, call: JobCall) -> Outcome:
-        """Delete hospitals that the pipeline created, whose text cannot be a name, and to which no row refers."""
+        """Delete hospitals that the pipeline created from a text that cannot be a name, and to which no row refers."""
         areas = (await self._dicionario.nomes()).vocabulario.especialidades
         looked, deleted, after = 0, 0, str(UUID(int=0))
         for _ in range(MOST_PAGES):
@@ -54,7 +54,7 @@ class Limpeza:
         return Done(items=deleted, result=_counts(looked, deleted))
 
     async def _delete(self, id: str, now: datetime) -> bool:
-        """Delete a hospital. Returns False if a row has come to refer to the hospital in the meantime."""
+        """Delete a hospital. Returns False if a new row refers to it."""
         async with self._database.transaction() as transaction:
             await transaction.run(self._queries.forget_names, id=id)
             gone = bool(await transaction.run(self._queries.delete_hospital, id=id))

@@ -1,4 +1,4 @@
-"""Names of places: normalise a name for search, judge whether a text can be a name, and find the hospital that has a
+"""Names of places: normalise a name for the search, judge whether a text can be a name, and find the hospital with a
 name.
 
 The functions are pure: ``Nomes`` contains the known names, and ``achar`` searches them.
@@ -50,7 +50,7 @@ class Conhecido:
 
 @dataclass(frozen=True, slots=True)
 class Achado:
-    """The result of a search. ``id`` is None if no hospital has the name. In this case ``score`` is the probability
+    """The result of a search for a name. If no hospital has the name, ``id`` is None, and ``score`` is the probability
     that the text is a new name; 0 means that it is not a name.
     """
 
@@ -62,8 +62,8 @@ class Achado:
 
 @dataclass(frozen=True)
 class Nomes:
-    """The known names. The keys are names in search form. The values of ``hospitais`` are hospitals, the values of
-    ``especialidades`` are ids.
+    """The known names. The keys are names in search form. The values are hospitals (``hospitais``) or ids
+    (``especialidades``).
     """
 
     versao: int
@@ -73,14 +73,14 @@ class Nomes:
 
     @cached_property
     def formas(self) -> list[str]:
-        """The search forms that a misspelt name may match: confirmed names and main names. Aliases that were found by
-        similarity are not included.
+        """The search forms with which a misspelled name is compared: confirmed names and main names, but not aliases
+        that were found by similarity.
         """
         return [form for form in self.hospitais if form and self.firmes(form)]
 
     @cached_property
     def palavras(self) -> frozenset[str]:
-        """Correctly spelt words. None of these words counts as a misspelling of another word."""
+        """Correctly spelled words, none of which is a misspelling of another word."""
         sure = (form for form, known in self.hospitais.items() if any(each.confianca == 1.0 for each in known))
         names = (word for form in sure for word in form.split())
         return frozenset((*names, *self.vocabulario.cidades.palavras())) | PROPRIOS | palavras_soltas("nao_sao_nomes")
@@ -90,7 +90,7 @@ class Nomes:
 
 
 def busca(nome: str) -> str:
-    """Return the search form of a name: leading abbreviations are expanded, and brackets are removed."""
+    """Return the search form of a name: abbreviations at the start are expanded, and brackets are removed."""
     words = chave(re.sub(r"\([^()]{0,80}\)", " ", nome)).split()
     if not words:
         return ""
@@ -120,8 +120,8 @@ def pode_ser_nome(nome: str, *, eh_especialidade: bool = False) -> tuple[float, 
 
 
 def achar(nome: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado:
-    """Find the hospital that has this name. If a city is stated, it must match. City and region choose between
-    hospitals with the same name.
+    """Find the hospital with this name. If a city is given, the hospital must be in that city. City and region choose
+    between hospitals with the same name.
     """
     for form in dict.fromkeys((busca(nome), busca(_SUFFIX.split(nome, maxsplit=1)[0]))):
         found = _choose(nomes.hospitais.get(form, ()) if form else (), cidade, uf, regiao)
@@ -164,10 +164,10 @@ def _choose(
 
 
 def _is_there(known: Conhecido, cidade: str | None, uf: str | None, regiao: str | None) -> bool:
-    """Return whether a known name applies in the stated place.
+    """Return whether a known name applies in the stated town or region.
 
-    A name that the pipeline inferred applies only in the hospital's town. In another town the same name means another
-    place.
+    A name that the pipeline inferred applies only in the hospital's town, because the same name in another town means
+    another place.
     """
     if known.confianca < 1.0:
         town, state = onde(cidade, uf, regiao)
@@ -182,8 +182,8 @@ def _fits(known: str | None, said: str | None) -> bool:
 
 
 def _match_alike(form: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado | None:
-    """Match a name that differs from a known name only in spelling. If the names are merely similar, the result is
-    ``parecido``, because the text may mean another place.
+    """Find a known name that is similar to this name. If the best match differs by more than spelling, the field
+    ``como`` of the result is ``parecido`` (similar), because the text may mean another place.
     """
     if len(form) < 2 * SHORTEST:
         return None

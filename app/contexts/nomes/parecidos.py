@@ -1,4 +1,6 @@
-"""Compare two names by spelling. Names that differ in a whole word are two places, even if they look similar."""
+"""Compare two names by their spelling. If a whole word differs, the names belong to two places, even if they look
+similar.
+"""
 
 import re
 import tomllib
@@ -25,9 +27,9 @@ def por_extenso(form: str) -> str:
 
 
 def so_grafia(dito: str, conhecido: str, palavras: Container[str]) -> bool:
-    """Return whether two names differ only in spelling. Both names are given in their search form.
+    """Return whether two names, both in search form, differ only in spelling.
 
-    ``palavras`` has the correctly spelt words.
+    ``palavras`` has the correctly spelled words.
     """
     said, known = _words(dito), _words(conhecido)
     ours, theirs = list((said - known).elements()), list((known - said).elements())

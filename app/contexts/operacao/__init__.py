@@ -1,1 +1,1 @@
-"""Housekeeping: heartbeat, deletion of old history, and business events."""
+"""Housekeeping: heartbeat, deletion of old rows, and business events."""

@@ -27,15 +27,15 @@ class Upkeep:
         self._clock = clock
 
     async def heartbeat(self, call: JobCall) -> Outcome:
-        """Write a heartbeat. A run succeeds only if the scheduler fires, the API answers and the database accepts a
-        write.
+        """Write a heartbeat. A successful run proves that the scheduler fires, the API answers and the database accepts
+        a write.
         """
         await self._beats.beat("heartbeat", "heartbeat", {"execution": call.key}, now=self._clock.now())
         return Done(items=1)
 
     async def limpar_historico(self, call: JobCall) -> Outcome:
-        """Delete rows after their retention, and continue the erasure of people. The result counts the deleted rows of
-        each table.
+        """Delete rows after their retention, and continue the erasure of people's data. The result counts the deleted
+        rows of each table.
         """
         pruned = await prune_all(self._retentions, lambda: call.deadline - self._clock.now() >= MARGIN)
         result: dict[str, Json] = {"linhas": {**pruned.by_table}}

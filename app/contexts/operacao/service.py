@@ -1,4 +1,4 @@
-"""Stores business events for operators and reports."""
+"""Store business events for operators and reports."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,8 +1,8 @@
-"""Offer a vacancy to doctors. Each doctor gets one message and at most one offer.
+"""Offer a vacancy to doctors. Each doctor gets at most one offer of a vacancy, as one message.
 
-The offers, their messages and the new state of the vacancy are written in one transaction. If the process dies before
-the commit, no doctor gets an offer. The queue sends each message later. Before the send, every rule that may hold back
-or block the message is checked again. If the vacancy has been taken, the message is cancelled.
+One transaction writes the offers, their messages and the new state of the vacancy. If the process dies before the
+commit, no doctor gets an offer. The queue sends each message later. Before the send, every rule that may hold back or
+block the message is checked again. If the vacancy has been taken, the message is cancelled.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,8 +46,8 @@ class OfferQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anuncio:
-    """The result of an announcement. ``oferecidas`` has the doctors whose message is queued. ``recusadas`` has the
-    reason for each doctor who gets no message.
+    """The result of an announcement. ``oferecidas`` has the doctors whose message is queued. ``recusadas`` maps each
+    doctor who gets no message to the reason.
     """
 
     id: str
@@ -81,8 +81,8 @@ class Anuncios:
     async def anunciar(
         self, id: str, clientes: Sequence[str], *, por: str, gatilho: str | None = None
     ) -> Anuncio | Resposta:
-        """Offer the vacancy to these doctors. If the vacancy is no longer available, write nothing and return a
-        ``Resposta``. ``gatilho`` is the switch of the trigger that offers the vacancy, or None if a person offers it.
+        """Offer the vacancy to these doctors. If it is no longer available, write nothing and return a ``Resposta``.
+        ``gatilho`` is the switch of the trigger that offers the vacancy, or None if a person offers it.
         """
         now, wanted = self._clock.now(), list(dict.fromkeys(clientes))
         async with self._database.transaction() as transaction:

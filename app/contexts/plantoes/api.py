@@ -1,5 +1,5 @@
-"""Interface of vacancies for other contexts: announce, choose doctors, suggest, reserve, release, and the results of these
-actions.
+"""Interface of vacancies for other contexts: announce, choose doctors, suggest, reserve and release, with the results
+of these actions.
 """
 
 from app.contexts.plantoes.anuncios import Anuncio, Anuncios

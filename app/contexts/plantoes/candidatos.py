@@ -4,7 +4,7 @@
     +30 never written to, +20 last written to 7 to 30 days ago, −50 less than 7 days ago
     +40 the same speciality, +20 a part of it
 
-A doctor is left out for one of these reasons: opted out or probably opted out, no valid number, in conversation with
+A doctor is excluded for one of these reasons: opted out or probably opted out, no valid number, in conversation with
 the team, paused, cooling off, next contact scheduled for later, weekly limit reached, another message queued or in
 doubt, this vacancy or an equal one already offered, another shift at that time.
 """
@@ -36,7 +36,7 @@ _MIUDAS: Final = frozenset(
 
 
 class Impedimento(StrEnum):
-    """Reasons that prevent an offer of the vacancy to a doctor, in order of precedence."""
+    """Reasons that prevent an offer of a vacancy to a doctor, in order of precedence."""
 
     DESCONHECIDO = "desconhecido"
     CADASTRO_REMOVIDO = "cadastro_removido"
@@ -94,7 +94,7 @@ class Candidatos:
         return list((await self.escolher(vaga_id, limite)).candidatos)
 
     async def escolher(self, vaga_id: str, limite: int) -> Escolha:
-        """Choose the best ``limite`` doctors. Count the doctors to whom the vacancy may not be offered, by reason.
+        """Choose the best ``limite`` doctors for a vacancy. Count the doctors to whom it may not be offered, by reason.
         Raises VagaDesconhecida.
         """
         vaga = await self._database.one(self._queries.vacancy, id=vaga_id)
@@ -110,13 +110,15 @@ class Candidatos:
         )
 
     async def examinar(self, reading: Reading, vaga: Row, clientes: Sequence[str]) -> dict[str, Candidato]:
-        """Return these doctors by id, each with the reason that prevents an offer, or None. An unknown id is omitted."""
+        """Return these doctors by id. Each ``impedimento`` is the reason that prevents an offer of the vacancy, or
+        None. Unknown ids are omitted.
+        """
         rows = await self._consider(reading, vaga, (), (), clientes, len(clientes))
         return {each.cliente_id: each for each in map(_candidato, rows)}
 
     async def _specialities(self, vaga: Row) -> tuple[list[str], list[str]]:
-        """Return two lists of specialities as the rows of doctors spell them: the spellings of the vacancy's own
-        speciality, and the spellings of a part of it.
+        """Return two lists of specialities, as the rows of doctors spell them: those that mean the speciality of the
+        vacancy, and those that are a part of it or contain it.
         """
         names = await self._dicionario.nomes()
         wanted = formas_da_especialidade(names, vaga)
@@ -150,15 +152,17 @@ def formas_da_especialidade(names: Nomes, vaga: Row) -> set[str]:
 def eh_a_mesma(
     escrita: str, procuradas: Collection[str], canonica: Callable[[str], str | None] = lambda _: None
 ) -> bool:
-    """Return whether a doctor has the wanted speciality, possibly as part of a list such as 'UTI / Cardiologia'.
-    ``procuradas`` has the search forms of the wanted speciality. ``canonica`` returns the vocabulary's name for a text.
+    """Return whether a doctor has the wanted speciality, alone or in a list such as 'UTI / Cardiologia'. ``procuradas``
+    has the search forms of the wanted speciality. ``canonica`` returns the vocabulary's name for a text.
     """
     parts = (escrita, *_SEPARATES.split(escrita))
     return any(form in procuradas for part in parts for form in (chave(part), chave(canonica(part) or "")) if form)
 
 
 def eh_parte(escrita: str, procuradas: Iterable[str]) -> bool:
-    """Return whether every word of one speciality occurs in the other: 'Cardiologia' and 'Cardiologia pediátrica'."""
+    """Return whether one speciality is part of the other: every word of 'Cardiologia' occurs in 'Cardiologia
+    pediátrica'.
+    """
     said = _words(chave(escrita))
     return bool(said) and any(words and (said <= words or words <= said) for words in map(_words, procuradas))
 

@@ -1,9 +1,9 @@
-"""Hourly job for shifts that have ended, and for vacancies whose start passed without a doctor.
+"""Hourly job for shifts that have ended, and for vacancies without a doctor whose shift has started.
 
     reservada            ── end + buffer has passed ──▶ pendente_confirmacao: an operator confirms the shift
     aberta | anunciada   ── start has passed ─────────▶ cancelada (vencida)
 
-Before the job changes a vacancy, it locks the vacancy and checks it again, so that two concurrent runs change it only
+Before the job changes a vacancy, it locks the vacancy and checks it again. Two concurrent runs therefore change it only
 once.
 """
 
@@ -49,7 +49,7 @@ class ConfirmationQueries:
 
 @dataclass(frozen=True, slots=True)
 class Passo:
-    """A change of state that becomes due. ``vence`` returns the instant at which it is due for a shift."""
+    """A change of state that is due at some instant of a shift. ``vence`` returns this instant."""
 
     de: tuple[StatusDaVaga, ...]
     para: StatusDaVaga
@@ -66,9 +66,8 @@ class Confirmacao:
         self._queries = load_queries(ConfirmationQueries, "confirmacao.sql", database.dialect)
 
     async def processar_confirmacao_plantao(self, call: JobCall) -> Outcome:
-        """Change the state of every shift and vacancy for which a change is due. ``buffer_horas`` is the number of
-        hours after the end of a shift at which the shift needs a confirmation. The result counts the changes of this
-        run.
+        """Change the state of every vacancy for which a change is due. A shift needs a confirmation ``buffer_horas``
+        hours after its end. The result counts the changes of this run.
         """
         if (buffer := _buffer(call.params.get("buffer_horas"))) is None:
             return Failed(BUFFER_WANTED(most=MOST_BUFFER_HOURS), permanent=True)
@@ -83,8 +82,8 @@ class Confirmacao:
         return Done(items=_count(changed), result=_figures(changed))
 
     async def ask(self) -> Report:
-        """Report shifts that have waited too long for a confirmation, and reserved shifts that the job should have
-        changed.
+        """Report shifts that have waited too long for a confirmation, and ended shifts that the job should have changed
+        but that are still reserved.
         """
         now = self._clock.now()
         row = await self._database.one(self._queries.unconfirmed, antes=now - ANSWER_WITHIN)
@@ -102,7 +101,7 @@ class Confirmacao:
         return Check(name="plantoes", section=JOBS_AND_WORKERS, ask=self.ask)
 
     async def _list_due(self, step: Passo) -> list[str]:
-        """Return the ids of all vacancies for which a step is due, oldest day first."""
+        """Return the ids of all vacancies with a due change of state, oldest day first."""
         now, found = self._clock.now(), []
         today = now.astimezone(self._zone).date()
         for status in step.de:
@@ -118,8 +117,8 @@ class Confirmacao:
         return found
 
     async def _take(self, id: str, step: Passo) -> bool:
-        """Change one vacancy if the step is still due. Returns False if another process or an operator changed it
-        first.
+        """Change the state of one vacancy if the change is still due. Returns False if another process or an operator
+        changed the vacancy first.
         """
         async with self._database.transaction() as transaction:
             vaga, now = await self._transicoes.travar(transaction, id), self._clock.now()
@@ -141,7 +140,7 @@ def _passos(buffer: timedelta) -> tuple[Passo, Passo]:
 
 
 def _buffer(written: str | None) -> timedelta | None:
-    """Return the buffer, or None if the text is not a valid number of hours."""
+    """Parse the parameter ``buffer_horas``. Return None if the text is not a valid number of hours."""
     if written is None:
         return BUFFER
     hours = int(written) if written.isascii() and written.isdigit() and len(written) <= 3 else MOST_BUFFER_HOURS + 1

@@ -1,4 +1,4 @@
-"""Compute when a shift starts and ends. Missing hours come from the period. Without hours and period, the shift lasts
+"""Compute when a shift starts and ends. Missing hours are derived from the period. If both are missing, the shift lasts
 until the end of the day.
 """
 
@@ -37,7 +37,9 @@ class Turno:
 
 
 def turno_de(vaga: Row | Mapping[str, Any], zone: ZoneInfo) -> Turno:
-    """Return the start and end of a vacancy's shift. An end at or before the start is on the next day."""
+    """Return the start and end of a vacancy's shift. If the hour of the end is not after the hour of the start, the
+    shift ends on the next day.
+    """
     day: date = vaga["data"]
     usual = _POR_ID.get(vaga["periodo_id"])
     starts, ends = _hora(vaga["hora_inicio"]), _hora(vaga["hora_fim"])

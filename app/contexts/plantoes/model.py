@@ -87,7 +87,9 @@ DE_PLANTAO_RESERVADO: Final = (MotivoDaCancelada.NAO_COMPARECEU, MotivoDaCancela
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NovaVaga:
-    """A vacancy that an operator enters, with hours or a period. ``outra`` allows a second, equal vacancy."""
+    """A vacancy that an operator enters, with hours or a period. ``outra`` permits a second vacancy that is equal to an
+    existing one.
+    """
 
     hospital: str
     especialidade: str
@@ -119,7 +121,7 @@ class NovaVaga:
 
 @dataclass(frozen=True, slots=True)
 class Feita:
-    """The vacancy has changed as requested."""
+    """Result: the vacancy was changed as requested."""
 
     id: str
     status: StatusDaVaga
@@ -127,7 +129,7 @@ class Feita:
 
 @dataclass(frozen=True, slots=True)
 class Repetida:
-    """Nothing was written, because the vacancy already had the requested state."""
+    """Result: nothing was written, because the vacancy already had the requested state."""
 
     id: str
     status: StatusDaVaga
@@ -135,7 +137,7 @@ class Repetida:
 
 @dataclass(frozen=True, slots=True)
 class Ocupada:
-    """The change was refused, because the vacancy is or was reserved for another doctor."""
+    """Result: the change was refused, because the vacancy is or was reserved for another doctor."""
 
     id: str
     status: StatusDaVaga
@@ -143,7 +145,7 @@ class Ocupada:
 
 @dataclass(frozen=True, slots=True)
 class Impedida:
-    """The state of the vacancy does not permit the change. ``precisa`` has the states that permit it."""
+    """Result: the state of the vacancy does not permit the change. ``precisa`` has the states that permit it."""
 
     id: str
     status: StatusDaVaga
@@ -154,7 +156,9 @@ Resposta: TypeAlias = Feita | Repetida | Ocupada | Impedida
 
 
 def exigir(resposta: Resposta) -> Feita | Repetida:
-    """Return the result if the vacancy has the requested state. Otherwise raise VagaOcupada or VagaNaoPode."""
+    """Return the result of a change if the vacancy now has the requested state. Otherwise raise VagaOcupada or
+    VagaNaoPode.
+    """
     match resposta:
         case Feita() | Repetida():
             return resposta
@@ -168,8 +172,8 @@ def exigir(resposta: Resposta) -> Feita | Repetida:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situacao:
-    """The facts about a vacancy on which a decision depends. ``oferecida`` means that the vacancy was offered to a
-    doctor at least once.
+    """The facts that decide whether a vacancy may change. ``oferecida`` means that the vacancy was offered to at least
+    one doctor.
     """
 
     id: str
@@ -187,7 +191,7 @@ def decidir_anuncio(vaga: Situacao) -> Decisao:
 
 
 def decidir_reserva(vaga: Situacao, *, quer: str) -> Decisao:
-    """Decide whether the vacancy can be reserved. ``quer`` is the doctor who wants it."""
+    """Decide whether a vacancy can be reserved. ``quer`` is the doctor who wants it."""
     if vaga.status is StatusDaVaga.RESERVADA and vaga.cliente_id == quer:
         return Repetida(vaga.id, vaga.status)
     return _ocupada(vaga) or StatusDaVaga.RESERVADA
@@ -206,7 +210,7 @@ def decidir_realizada(vaga: Situacao) -> Decisao:
 
 
 def decidir_cancelamento(vaga: Situacao, *, motivo: MotivoDaCancelada) -> Decisao:
-    """Decide whether the vacancy can be cancelled. A reserved vacancy must be released first, so that its doctor is
+    """Decide whether a vacancy can be cancelled. A reserved vacancy must first be released, so that its doctor is
     informed.
     """
     before = () if motivo in DE_PLANTAO_RESERVADO else PROCURA
@@ -214,12 +218,12 @@ def decidir_cancelamento(vaga: Situacao, *, motivo: MotivoDaCancelada) -> Decisa
 
 
 def motivos_possiveis(status: StatusDaVaga) -> list[MotivoDaCancelada]:
-    """Return the reasons for which a vacancy with this status can be cancelled."""
+    """Return the reasons that an operator may give to cancel a vacancy with this status."""
     return [motivo for motivo in MotivoDaCancelada if status not in PROCURA or motivo not in DE_PLANTAO_RESERVADO]
 
 
 def _ocupada(vaga: Situacao) -> Ocupada | Impedida | None:
-    """Return the refusal if the vacancy is no longer available, or None if it still needs a doctor."""
+    """Return None if the vacancy still needs a doctor, otherwise the refusal."""
     if vaga.status in PROCURA:
         return None
     if vaga.status is StatusDaVaga.CANCELADA:

@@ -1,8 +1,8 @@
 """Create, list, reserve, release and end vacancies.
 
-A method that changes a vacancy locks it, checks whether the change is permitted, and writes state, history and event in
-one transaction. If another caller changed the vacancy first, the method returns a result (``model.Resposta``) and
-raises no error.
+A method that changes a vacancy locks it and checks whether the change is permitted. It writes state, history and event
+in one transaction. If another caller changed the vacancy first, the method raises no error but returns a
+``model.Resposta`` that says so.
 """
 
 from collections.abc import Callable, Sequence
@@ -125,8 +125,8 @@ class Plantoes:
     async def listar(
         self, filtro: Filtro, *, limite: int, pular: int = 0, depois: tuple[date, str, str] = BEFORE_ALL
     ) -> Sequence[Row]:
-        """List vacancies, earliest day first. The list begins after the vacancy that ``depois`` identifies by day, hour
-        and id.
+        """List vacancies, earliest day first. ``depois`` has the day, hour and id of a vacancy; the list begins after
+        this vacancy.
         """
         return await self._database.all(
             self._queries.listed, status=filtro.status, origem=filtro.origem, cliente_id=filtro.cliente_id,
@@ -148,14 +148,16 @@ class Plantoes:
             )
 
     async def contagem(self) -> dict[StatusDaVaga, int]:
-        """Count the vacancies by state. Past vacancies count only if they are reserved or wait for a confirmation."""
+        """Count the vacancies by state. Vacancies of past days are counted only if they are reserved or wait for a
+        confirmation.
+        """
         today = self._clock.now().astimezone(self._zone).date()
         rows = await self._database.all(self._queries.counts, hoje=today)
         return {StatusDaVaga(row["status"]): int(row["items"]) for row in rows}
 
     async def registrar_interesse(self, id: str, cliente_id: str, *, por: str) -> Resposta:
-        """Record that a doctor wants the vacancy. An interest can also be recorded while the vacancy is reserved,
-        because the vacancy may be released again.
+        """Record that a doctor wants the vacancy. This is also possible while the vacancy is reserved, because it may
+        be released again.
         """
         now, still = self._clock.now(), (*PROCURA, StatusDaVaga.RESERVADA, StatusDaVaga.AGUARDANDO_CONFIRMACAO)
         async with self._database.transaction() as transaction:
@@ -176,15 +178,15 @@ class Plantoes:
         return Feita(id, status)
 
     async def reservar(self, id: str, cliente_id: str, *, por: str, motivo: str = "reserva") -> Resposta:
-        """Reserve the vacancy for a doctor. Of two concurrent calls, the first one to lock the row succeeds. The other
-        call returns ``Ocupada``.
+        """Reserve the vacancy for a doctor. If two calls run at the same time, the first one to lock the row succeeds,
+        and the other returns ``Ocupada``.
         """
         return await self._change(id, partial(decidir_reserva, quer=cliente_id), por, motivo, cliente_id)
 
     async def reservar_em(
         self, transaction: Transaction, id: str, cliente_id: str, *, por: str, motivo: str = "reserva"
     ) -> Resposta:
-        """Reserve the vacancy for a doctor, in the transaction of the caller."""
+        """Reserve the vacancy for a doctor, in the caller's transaction."""
         decide = partial(decidir_reserva, quer=cliente_id)
         return await self._change_in(transaction, id, decide, por, motivo, cliente_id)
 
@@ -193,7 +195,7 @@ class Plantoes:
         return await self._change(id, decidir_liberacao, por, motivo)
 
     async def liberar_em(self, transaction: Transaction, id: str, *, por: str, motivo: str) -> Resposta:
-        """Release a reserved vacancy, in the transaction of the caller."""
+        """Release a reserved vacancy, in the caller's transaction."""
         return await self._change_in(transaction, id, decidir_liberacao, por, motivo, None)
 
     async def realizar(self, id: str, *, por: str) -> Resposta:
@@ -240,7 +242,7 @@ class Plantoes:
         return Feita(id, decided)
 
     async def _hold(self, transaction: Transaction, id: str, cliente_id: str | None) -> Row:
-        """Lock the vacancy and return its row. Raises an error if the vacancy or the doctor does not exist."""
+        """Lock the vacancy and return its row. Raises an error if the vacancy or a named doctor does not exist."""
         if (vaga := await self._transicoes.travar(transaction, id)) is None:
             raise VagaDesconhecida(id=id)
         if cliente_id is not None and await transaction.one(self._queries.is_doctor, id=cliente_id) is None:
@@ -249,16 +251,16 @@ class Plantoes:
 
 
 def _pattern(nome: str) -> str | None:
-    """Return the SQL pattern for names that contain ``nome``. It needs no escapes, because the search form of a name
-    has only letters, digits and spaces.
+    """Return the SQL pattern for names that contain ``nome``. Escapes are unnecessary, because names in search form
+    have only letters, digits and spaces.
     """
     form = chave(nome)
     return f"%{form}%" if form else None
 
 
 def _horas(nova: NovaVaga) -> tuple[Periodo, str, str]:
-    """Return period and hours. A period without hours gets its usual hours. Hours without a period determine the
-    period.
+    """Return the period and the hours of a new vacancy. Missing hours are the usual hours of the period. A missing
+    period is derived from the hours.
     """
     if nova.hora_inicio is None or nova.hora_fim is None:
         assert nova.periodo is not None

@@ -1,7 +1,7 @@
 """Add one open vacancy of the doctor's speciality to another message, such as a follow-up.
 
-The vacancy then counts as offered to the doctor: an acceptance reserves it, and it is not offered to the doctor again.
-The state of the vacancy does not change, so it can still be announced.
+This is an offer to the doctor: an acceptance reserves the vacancy, and the vacancy is not offered to the doctor again.
+The state of the vacancy does not change, so it can still be announced to others.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class SuggestionQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VagasAbertas:
-    """The open vacancies at one moment, the earliest shift first."""
+    """The vacancies that were open when they were read, the earliest shift first."""
 
     vagas: Sequence[Row]
     nomes: Nomes
@@ -69,7 +69,7 @@ class Sugestoes:
     async def registrar(
         self, transaction: Transaction, vaga: Row, cliente_id: str, mensagem_id: str, *, por: str, now: datetime
     ) -> None:
-        """Record that the message offers the vacancy to the doctor."""
+        """Record that a message offers the vacancy to the doctor."""
         await transaction.run(
             self._queries.offer, vaga_id=vaga["id"], cliente_id=cliente_id, mensagem_id=mensagem_id, por=por, now=now
         )

@@ -1,4 +1,4 @@
-"""The text of an offer. Julia introduces itself as a virtual assistant and states only facts of the vacancy."""
+"""The text of an offer. Julia introduces itself as a virtual assistant and states only facts about the vacancy."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -35,7 +35,7 @@ def fatos_da_vaga(vaga: Row | Mapping[str, Any]) -> str:
 
 
 def chamado(nome: str | None) -> str:
-    """Return the first name of a person with a comma before it. Return an empty string if the first word is not a name."""
+    """Return a comma and the first name of a person, or an empty string if the first word is not a name."""
     first = next(iter((nome or "").split()), "")
     return f", {first[:LONGEST]}" if first.isalpha() else ""
 

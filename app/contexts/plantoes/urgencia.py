@@ -1,7 +1,7 @@
 """Mark vacancies without a doctor as urgent if the briefing names their hospital and day.
 
-Only the active briefing counts. A vacancy that the briefing no longer names stops being urgent. A vacancy that is
-created later becomes urgent at the next run.
+Only the active briefing is considered. A vacancy that it no longer names stops being urgent. A vacancy that is created
+later becomes urgent at the next run.
 """
 
 import re
@@ -25,8 +25,8 @@ _DAY = re.compile(r"(\d{1,2})/(\d{1,2})(?:/(\d{2}|\d{4}))?")
 
 @dataclass(frozen=True, slots=True)
 class Urgentes:
-    """The result of marking vacancies as urgent: the number of urgent vacancies, the number of changed ones, and the
-    lines that were not understood.
+    """The result of marking vacancies as urgent: how many are urgent now, how many were changed, and a warning for each
+    line that was not understood.
     """
 
     total: int
@@ -50,7 +50,9 @@ class Urgencias:
         self._queries = load_queries(UrgencyQueries, "urgencia.sql", database.dialect)
 
     async def marcar(self, itens: Sequence[Mapping[str, Any]]) -> Urgentes:
-        """Mark as urgent exactly the open vacancies whose ``hospital`` and ``data`` are named in ``itens``."""
+        """Mark an open vacancy as urgent if an item of ``itens`` names its ``hospital`` and ``data``. Remove the mark
+        from all other vacancies.
+        """
         now, names = self._clock.now(), await self._dicionario.nomes()
         wanted, warnings = _read(itens, names, now.astimezone(self._zone).date())
         async with self._database.transaction() as transaction:
@@ -67,7 +69,9 @@ class Urgencias:
 
 
 def _read(itens: Sequence[Mapping[str, Any]], names: Nomes, today: date) -> tuple[list[dict[str, str]], list[Reason]]:
-    """Return the hospital and the day of each item, and a warning for each item without a known hospital or day."""
+    """Return the hospital and the day of each item of the briefing, and a warning for each item without a known
+    hospital or day.
+    """
     found: list[dict[str, str]] = []
     warnings: list[Reason] = []
     for each in itens:
@@ -84,8 +88,8 @@ def _read(itens: Sequence[Mapping[str, Any]], names: Nomes, today: date) -> tupl
 
 
 def _day(text: str, today: date) -> date | None:
-    """Return the day, or None if the text is not a day. If the text has no year, choose the year so that the day is in
-    the future, or in the past by at most PAST.
+    """Parse a day. Return None if the text is not a day. A missing year is chosen so that the day is in the future, or
+    in the past by at most PAST.
     """
     if (match := _DAY.fullmatch(text)) is None:
         return None

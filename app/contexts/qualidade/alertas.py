@@ -1,7 +1,7 @@
-"""Alerts about the service to doctors. Each rule compares a figure with a threshold of the settings.
+"""Alerts about the service to doctors. Each rule compares a figure with a threshold from the settings.
 
-The rules are a health check, so problems appear in ``batuta health``. The alert loop of the engine reports the start
-and the end of a problem once. The job ``verificar_alertas`` returns every figure. Findings contain figures and no
+The rules are a health check, so ``batuta health`` shows the problems. The alert loop of the engine reports the start
+and the end of each problem once. The job ``verificar_alertas`` returns every figure. Findings contain figures and no
 personal data.
 """
 
@@ -49,7 +49,7 @@ class Limiares:
 
 @dataclass(frozen=True, slots=True)
 class Hospital:
-    """A hospital with the number of its hand-offs in the last 24 hours (``dia``) and in the week before."""
+    """A hospital with the number of its hand-offs in the last 24 hours (``dia``) and in the week before that."""
 
     id: str
     nome: str
@@ -59,8 +59,8 @@ class Hospital:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Medidas:
-    """The figures that the rules compare. ``segundos`` is the mean time to an answer. ``esperam`` counts messages
-    without an answer. A mean is None if nothing was counted.
+    """The figures that the rules compare. ``segundos`` is the mean time until Julia answers. ``esperam`` counts the
+    messages that have no answer yet. A mean is None if there is nothing to count.
     """
 
     conversas: int = 0
@@ -95,7 +95,7 @@ class Medidas:
 
 
 def julgar(medidas: Medidas, limiares: Limiares) -> tuple[Finding, ...]:
-    """Return a finding for each figure beyond its threshold."""
+    """Return a finding for each figure that exceeds its threshold."""
     return (*_conversations(medidas, limiares), *_handover_peak(medidas, limiares), *_business(medidas, limiares))
 
 
@@ -129,8 +129,8 @@ def _handover_peak(medidas: Medidas, limiares: Limiares) -> Iterator[Finding]:
 
 
 def _peak(what: str, day: int, week: int, limiares: Limiares) -> Iterator[Finding]:
-    """Report a peak of hand-offs: the number of the last 24 hours is at least twice the daily mean of the week before,
-    and at least ``limiares.handoff_pico``.
+    """Report a peak of hand-offs: their number in the last 24 hours is at least twice the daily mean of the week
+    before, and at least ``limiares.handoff_pico``.
     """
     limit = max(limiares.handoff_pico, round(2 * week / WEEK.days))
     if day >= limit:
@@ -269,7 +269,7 @@ class Alertas:
 
 
 def _mean(value: float | Decimal | None) -> float | None:
-    """Return a mean as a float. PostgreSQL returns a decimal number."""
+    """Convert a mean to a float, because PostgreSQL returns a decimal number."""
     return None if value is None else float(value)
 
 

@@ -1,4 +1,4 @@
-"""Evaluate each ended or quiet conversation once, and let a person correct the score.
+"""Evaluate each conversation once, after it has ended or become quiet. A person can correct the score.
 
 no model, or its budget is spent  ──▶ the rules evaluate (``avaliador = regras``)
 the model fills in the form       ──▶ its evaluation is stored (``avaliador = modelo``)
@@ -89,8 +89,8 @@ class Avaliacoes:
         ids: Ids,
         clock: Clock,
     ) -> None:
-        """Build the service. If ``llm`` is None, rules evaluate the conversations. ``quieta_apos`` is the time after
-        the last message at which an open conversation counts as quiet.
+        """Build the service. If ``llm`` is None, rules evaluate the conversations. An open conversation is quiet if
+        ``quieta_apos`` has passed since its last message.
         """
         self._database = database
         self._orientacoes = orientacoes
@@ -102,8 +102,8 @@ class Avaliacoes:
         self._queries = load_queries(EvaluationQueries, "avaliacoes.sql", database.dialect)
 
     async def avaliar_conversas_pendentes(self, call: JobCall) -> Outcome:
-        """Evaluate up to 50 conversations. The result counts the evaluations by evaluator, and the conversations that
-        remain.
+        """Evaluate up to 50 conversations. The result counts the evaluations by rules and by the model, and the
+        conversations that remain.
         """
         counted: Counter[str] = Counter()
         stopped: str | None = None
@@ -140,8 +140,8 @@ class Avaliacoes:
         return row
 
     async def corrigir(self, id: str, nota: int, *, por: str, motivo: str) -> Row:
-        """Store a person's score with the reason. Personal data in the reason is masked. A later correction replaces an
-        earlier one.
+        """Store the score that a person gives a conversation, with the reason. Personal data in the reason is masked. A
+        later correction replaces an earlier correction.
         """
         before, now = await self.ver(id), self._clock.now()
         reason = sem_nomes(motivo, [before["primeiro_nome"], before["sobrenome"]])[:LONGEST_CORRECTION]

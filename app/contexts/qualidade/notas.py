@@ -1,4 +1,6 @@
-"""Evaluate one conversation, either by rules or by a language model that fills in a form. This module uses no database."""
+"""Evaluate one conversation, either by rules or by a language model that fills in a form. This module does not access
+the database.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -43,8 +45,8 @@ COM_ORIENTACAO: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notas:
-    """The evaluation of a conversation: scores from 1 to 10, with short comments. A score is None if the rules
-    cannot determine it.
+    """The evaluation of a conversation: scores from 1 to 10, with short comments. The rules cannot determine every
+    score; such a score is None.
     """
 
     geral: int
@@ -58,7 +60,7 @@ class Notas:
 
 
 def por_regras(estagio: str, mensagens: Sequence[Row | Mapping[str, Any]]) -> Notas:
-    """Evaluate a conversation by its stage, the classes of the inbound messages and the sent texts."""
+    """Evaluate a conversation by rules, from its stage, the classes of the inbound messages and the sent texts."""
     classes = [each["classe"] for each in mensagens if each["tipo"] == "entrada"]
     sent = [each["conteudo"] for each in mensagens if each["tipo"] == "saida"]
     is_opt_out, objections = "opt_out" in classes, classes.count("objecao")
@@ -92,7 +94,7 @@ def ler_resposta(documento: Json) -> Notas | None:
 
 
 def transcrever(mensagens: Sequence[Row | Mapping[str, Any]], nomes: Sequence[str | None]) -> str:
-    """Write the conversation for the model, without numbers, addresses and the doctor's own names."""
+    """Write the conversation for the model, without numbers, addresses and the names of the doctor."""
     who = {"entrada": "médico", "saida": "Julia"}
     lines = [f"{_author(each, who)}: {sem_nomes(str(each['conteudo']), nomes)}" for each in mensagens]
     return "\n".join(lines)
@@ -112,7 +114,7 @@ def _author(mensagem: Row | Mapping[str, Any], who: Mapping[str, str]) -> str:
 
 
 def _lines(said: Sequence[Json]) -> list[str]:
-    """Return at most five sentences, each shortened, on one line and without phone numbers."""
+    """Return at most five sentences, each on one line, shortened, and without phone numbers."""
     lines = (" ".join(mask_text(each, LONGEST_LINE).split()) for each in said[:MOST_LINES])
     return [each for each in lines if each]
 

@@ -1,8 +1,8 @@
-"""The guidance for the language model: a text that condenses evaluations and the corrections of people, with all its
-versions.
+"""The guidance for the language model: a text that summarises evaluations and people's corrections. Every version is
+kept.
 
-Rules compose the text from stored sentences, so that it contains only what evaluations say. Without new evaluations the
-active version remains.
+Rules compose the text from stored sentences, so that it contains only what evaluations say. If there are no new
+evaluations, the active version remains.
 """
 
 from collections import Counter
@@ -30,15 +30,15 @@ NOTHING_TO_CONDENSE = define(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condensada:
-    """The text of a guidance, and the number of evaluations and corrections that it condenses."""
+    """The text of a guidance, and the number of evaluations and corrections that it summarises."""
 
     texto: str
     base: Mapping[str, Json]
 
 
 def condensar(avaliacoes: Sequence[Row | Mapping[str, Any]]) -> Condensada | None:
-    """Condense evaluations, newest first: corrections of people, then the most frequent sentences. Return None for an
-    empty list.
+    """Summarise evaluations (newest first): corrections of people, then the most frequent sentences. Return None if
+    there is nothing to say.
     """
     corrected = [each for each in avaliacoes if each["nota_corrigida"] is not None and each["correcao"]]
     good = [each for each in avaliacoes if each["nota"] >= GOOD]
@@ -62,7 +62,9 @@ def condensar(avaliacoes: Sequence[Row | Mapping[str, Any]]) -> Condensada | Non
 
 
 def _most_frequent(avaliacoes: Sequence[Row | Mapping[str, Any]], name: str) -> list[str]:
-    """Return the most frequent sentences in the column ``name``. Equally frequent sentences are in alphabetical order."""
+    """Return the most frequent sentences in the column ``name``. Sentences with the same frequency are in alphabetical
+    order.
+    """
     counted = Counter(line for each in avaliacoes for line in each[name])
     return [line for line, _ in sorted(counted.items(), key=lambda each: (-each[1], each[0]))[:MOST_LINES]]
 
@@ -84,15 +86,15 @@ class Orientacoes:
         self._queries = load_queries(GuidanceQueries, "orientacao.sql", database.dialect)
 
     async def em_vigor(self) -> Row | None:
-        """Return the active version, or None if there is no version yet."""
+        """Return the active version of the guidance, or None if none exists yet."""
         return await self._database.one(self._queries.active, nome=NOME)
 
     async def versoes(self) -> Sequence[Row]:
-        """Return every version, newest first."""
+        """Return every version of the guidance, newest first."""
         return await self._database.all(self._queries.versions, nome=NOME, limite=MOST_VERSIONS)
 
     async def atualizar_prompt_feedback(self, call: JobCall) -> Outcome:
-        """Write a new version of the guidance if the evaluations give a text that differs from the active version."""
+        """Write a new version of the guidance if the text made from the evaluations differs from the active version."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             rows = await transaction.all(self._queries.evaluated, since=now - RECENT, limite=MOST_EVALUATIONS)

@@ -40,8 +40,8 @@ class ReportJobs:
         return {"report-periodo": self.report_periodo, "report-semanal": self.report_semanal}
 
     async def report_periodo(self, call: JobCall) -> Outcome:
-        """Create the report of a part of today, or of the day in ``data``. If that part has not ended yet, only return
-        the figures.
+        """Create the report of a part of the day, for today or the day in ``data``. If that part has not ended yet,
+        only return the figures.
         """
         tipo = call.params.get("tipo")
         if tipo not in DO_DIA:

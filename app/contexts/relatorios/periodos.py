@@ -2,7 +2,7 @@
 
     manha 00–10 h    almoco 10–13 h    tarde 13–17 h    fim_dia 17–20 h    semanal Monday to Sunday
 
-A period has fixed limits. A late run therefore counts the same rows as a run on time.
+The limits of a period are fixed, so a late run counts the same rows as a run on time.
 """
 
 from datetime import date, datetime, time, timedelta
@@ -30,7 +30,7 @@ TOLERANCE: Final = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Periodo:
-    """A period of one report. ``inicio`` is inclusive, ``fim`` exclusive."""
+    """The period of a report. It includes ``inicio`` and ends before ``fim``."""
 
     tipo: Tipo
     inicio: datetime

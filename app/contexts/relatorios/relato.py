@@ -14,7 +14,7 @@ RATED: Final = ("periodo", "dia")
 
 
 def taxas(metricas: Mapping[str, Any]) -> dict[str, Json]:
-    """Return the figures of a report, and add the response rate to each part that counts doctors."""
+    """Return the figures of a report. Add the response rate to each section that counts doctors."""
     return {
         part: {**figures, "taxa_resposta": taxa_de_resposta(figures)} if part in RATED else dict(figures)
         for part, figures in metricas.items()
@@ -61,8 +61,8 @@ def linhas(relatorio: Relatorio, texts: Texts, zone: ZoneInfo) -> Iterator[str]:
 
 
 def titulo(relatorio: Relatorio, texts: Texts, zone: ZoneInfo) -> str:
-    """Return the title of a report, with the start and the end of its period in local time. For a weekly report, the
-    last day shown is the Sunday.
+    """Return the title of a report, with the start and the end of its period in local time. The last day of a weekly
+    report is the Sunday.
     """
     starts, ends = relatorio.periodo.inicio.astimezone(zone), relatorio.periodo.fim.astimezone(zone)
     facts: dict[str, object] = {"dia": texts.day(starts.date()), "de": starts.hour, "ate": ends.hour}

@@ -3,7 +3,7 @@
 no row ──▶ enviando ──▶ enviado
                │ ├────▶ recusado: the next run sends it
                │ └────▶ incerto: it may have arrived; only a person sends it again
-               └ the process died: counts as incerto after ABANDONED
+               └ the process died: treated as incerto after ABANDONED
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ class Relatorio:
 
 
 class Destino(Protocol):
-    """A place that receives reports. ``nome`` is one of DESTINOS."""
+    """A destination of reports. ``nome`` is one of DESTINOS."""
 
     @property
     def nome(self) -> str: ...
@@ -102,16 +102,16 @@ class Relatorios:
         return _relatorio(row)
 
     async def entregar(self, relatorio: Relatorio, *, de_novo: bool = False) -> Relatorio:
-        """Send the report to every destination that has not received it. If a person requests it (``de_novo``), also
-        repeat deliveries that arrived or whose result is unknown.
+        """Send the report to every destination that has not received it. With ``de_novo``, which only a person
+        requests, also repeat deliveries that arrived or whose result is unknown.
         """
         for destino in self.destinos:
             await self._deliver(destino, relatorio, de_novo)
         return await self.ver(relatorio.id)
 
     async def entregar_recusados(self, *, exceto: str) -> None:
-        """Send the other reports of the last 24 hours that a destination refused. ``exceto`` is the id of the report
-        that the caller sends itself.
+        """Send reports of the last 24 hours again that a destination refused. The caller itself sends the report
+        ``exceto``, so it is skipped.
         """
         since = self._clock.now() - RETRY_FOR
         for destino in self.destinos:
@@ -136,7 +136,7 @@ class Relatorios:
 
     async def nao_entregues(self) -> Row:
         """Return the number of deliveries of the last day (``items``) that were refused or are uncertain, and the time
-        of the first one (``desde``).
+        of the first of them (``desde``).
         """
         now = self._clock.now()
         row = await self._database.one(self._queries.undelivered, depois=now - RETRY_FOR, abandonado=now - ABANDONED)
@@ -154,8 +154,8 @@ class Relatorios:
         return Check(name="relatorios", section=JOBS_AND_WORKERS, ask=self.ask)
 
     async def _deliver(self, destino: Destino, relatorio: Relatorio, de_novo: bool) -> None:
-        """Send the report to one destination, unless the destination has already received it. The intent is stored
-        before the request is made.
+        """Send the report to one destination, unless it has already received it. The intent is stored before the
+        request is made.
         """
         now, key = self._clock.now(), {"id": relatorio.id, "destino": destino.nome}
         claimed = await self._database.run(
@@ -198,7 +198,7 @@ class Relatorios:
 
 
 def taxa_de_resposta(figuras: Mapping[str, Any]) -> float | None:
-    """Return the percentage of the contacted doctors who wrote after the message, or None if no doctor was contacted."""
+    """Return the percentage of the contacted doctors who answered, or None if no doctor was contacted."""
     contacted = figuras["medicos_contatados"]
     return None if not contacted else round(100 * figuras["medicos_que_responderam"] / contacted, 1)
 

@@ -1,3 +1,3 @@
-"""Answers to inbound messages: an answer for each class, an acknowledgement outside the sending hours, and an answer in
-the morning.
+"""Answers to inbound messages: an answer for each class of message. Outside the sending hours, Julia only acknowledges
+a message, and answers it in the morning.
 """

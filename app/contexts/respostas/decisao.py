@@ -1,4 +1,6 @@
-"""Decide the answer to one inbound message from its class and the stored facts. This module uses no database."""
+"""Decide the answer to one inbound message from its class and the stored facts. This module does not access the
+database.
+"""
 
 import re
 import unicodedata
@@ -44,9 +46,9 @@ _IDENTITY: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fatos:
-    """Stored facts about the doctor who wrote. ``oferta`` is the vacancy of the last message that Julia or a person
-    sent. ``abertas`` counts the offers that the doctor can still accept. ``reserva`` is the doctor's next reserved
-    vacancy. ``a_confirmar`` is the group vacancy for which the poster must still confirm the doctor.
+    """Stored facts about the doctor who wrote. ``oferta`` is the vacancy that the last message to the doctor offers.
+    ``abertas`` counts the offers that the doctor can still accept. ``reserva`` is the doctor's next reserved vacancy.
+    ``a_confirmar`` is a vacancy that the doctor accepted and its poster has not confirmed yet.
     """
 
     nome: str | None = None
@@ -59,7 +61,9 @@ class Fatos:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reacao:
-    """Julia's answer and its effects. If ``motivo`` is set, an entry of the pending list is opened with this reason."""
+    """Julia's answer and its effects. If ``motivo`` is set, the message is added to the pending list with
+    this reason.
+    """
 
     texto: str
     motivo: MotivoDaPendencia | None = None
@@ -69,7 +73,7 @@ class Reacao:
 
 @dataclass(frozen=True, slots=True)
 class Reservar:
-    """Request to reserve this vacancy, because the doctor accepts it."""
+    """Decision to reserve this vacancy, because the doctor accepts it."""
 
     vaga: Vaga
 
@@ -105,7 +109,7 @@ def decidir(leitura: Leitura, texto: str, fatos: Fatos) -> Reacao | Reservar | N
 
 
 def reservada(resposta: Resposta, vaga: Vaga, fatos: Fatos) -> Reacao:
-    """Return the answer that states the result of an attempt to reserve ``vaga``."""
+    """Return the answer to a doctor that states the result of an attempt to reserve ``vaga``."""
     match resposta:
         case Feita() if vaga["origem"] == FROM_GROUP:
             reaction = _say(textos.RESERVADO_DE_GRUPO, fatos, vaga, motivo=MotivoDaPendencia.CONFIRMAR_VAGA)
@@ -119,13 +123,13 @@ def reservada(resposta: Resposta, vaga: Vaga, fatos: Fatos) -> Reacao:
 
 
 def a_confirmar(vaga: Vaga, fatos: Fatos, *, ate: datetime) -> Reacao:
-    """Return the answer that tells the doctor that the poster must still confirm, by the local time ``ate``."""
+    """Return the answer to a doctor that the poster must still confirm the vacancy, by the local time ``ate``."""
     said = _say(textos.A_CONFIRMAR, fatos, vaga, estagio=Estagio.NEGOCIANDO)
     return replace(said, texto=f"{said.texto} {textos.PRAZO.format(ate=quando(ate))}")
 
 
 def recebimento(classe: Classe, fatos: Fatos) -> str:
-    """Return the name of the acknowledgement for a message that arrived outside the sending hours."""
+    """Return the name of the text that acknowledges a message from outside the sending hours."""
     match classe:
         case Classe.ACEITE:
             return "aceite_vaga"
@@ -138,7 +142,10 @@ def recebimento(classe: Classe, fatos: Fatos) -> str:
 
 
 def _accept(fatos: Fatos) -> Reacao | Reservar:
-    """Reserve the vacancy only if the last message was an offer and no other offer is open. Otherwise a person decides."""
+    """Decide about a doctor's acceptance. The vacancy is reserved only if the last message offers it, it is still
+    available, and the doctor has no other open offer. If it is unclear which vacancy the doctor accepts, a person
+    decides.
+    """
     if fatos.oferta is not None and fatos.oferta_aberta and fatos.abertas == 1:
         return Reservar(fatos.oferta)
     if fatos.a_confirmar is not None and not fatos.abertas:

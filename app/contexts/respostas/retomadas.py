@@ -1,7 +1,7 @@
 """The morning job: answer the messages that arrived outside the sending hours.
 
-Each conversation gets one answer to all its messages. One transaction queues the answer and marks the messages that it
-answers, so that a crash neither loses nor repeats an answer. The messages count as processed when the answer is sent.
+Each conversation gets one answer to all its messages. The transaction that queues the answer also marks these messages,
+so that a crash neither loses nor repeats an answer. The messages are processed when the answer is sent.
 """
 
 from datetime import datetime, timedelta
@@ -37,7 +37,7 @@ class Retomadas:
         self._clock = clock
 
     async def processar_retomadas(self, call: JobCall) -> Outcome:
-        """Queue the morning answers. The conversation with the oldest message comes first. The result counts
+        """Queue the morning answers, starting with the conversation that has waited longest. The result counts
         conversations.
         """
         if not self._respostas.is_open(self._clock.now()):
@@ -62,7 +62,9 @@ class Retomadas:
         return Check(name="retomadas", section=JOBS_AND_WORKERS, ask=self.ask)
 
     async def _resume(self, conversa_id: str, cliente_id: str) -> str | None:
-        """Handle one conversation. Return the name of the result, or None if another process handled it first."""
+        """Answer one conversation in the morning. Return the name of the result, or None if another process handled the
+        conversation first.
+        """
         now, queries = self._clock.now(), self._respostas.queries
         async with self._database.transaction() as transaction:
             await self._mensagens.travar(transaction, cliente_id)
@@ -89,8 +91,8 @@ class Retomadas:
             return "enfileiradas"
 
     async def _react(self, transaction: Transaction, came: Recebida, night: Row, now: datetime) -> Reacao:
-        """Decide the answer to one message that arrived outside the sending hours. If no rule answers the message, a
-        person does.
+        """Decide the answer to one message that arrived outside the sending hours. If no rule fits, a
+        person answers.
         """
         fatos = await self._respostas.fatos(transaction, came.cliente_id, now)
         decided = decidir(ler(night["conteudo"]), night["conteudo"], fatos)

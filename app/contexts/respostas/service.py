@@ -4,7 +4,8 @@
     outside the sending hours  ──▶ a row of ``mensagens_fora_horario`` and at most one acknowledgement in six hours
     an acceptance, at any hour ──▶ an attempt to reserve the vacancy, and an answer that states its result
 
-A message that no rule answers enters the pending list. An answer that is not sent opens an entry there too.
+If no rule answers a message, it enters the pending list. If an answer cannot be sent, its message enters the pending
+list too.
 """
 
 from collections.abc import Sequence
@@ -78,7 +79,7 @@ class AnswerQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartesDaResposta:
-    """Services that answers need. ``hours`` are the sending hours."""
+    """Services for answering messages. ``hours`` are the sending hours."""
 
     dialect: Dialect
     ids: Ids
@@ -93,7 +94,7 @@ class PartesDaResposta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recebida:
-    """The parts of a doctor's inbound message that an answer needs."""
+    """The fields of a doctor's inbound message that are needed to answer it."""
 
     message_id: str
     cliente_id: str
@@ -131,10 +132,10 @@ class Respostas:
         return "resposta"
 
     async def reservar(self, transaction: Transaction, came: Recebida, vaga: Vaga, fatos: Fatos) -> Reacao:
-        """Try to reserve the vacancy for the doctor and return the answer that states the result.
+        """Try to reserve the vacancy for the doctor. Return the answer that states the result.
 
         If the vacancy comes from a group, its poster must first confirm the doctor. If Julia cannot ask the poster, the
-        vacancy is reserved and a person of the team asks the poster.
+        vacancy is reserved at once and a person of the team asks the poster.
         """
         motivo = f"aceite:{came.message_id}"
         if vaga["origem"] == FROM_GROUP:
@@ -167,8 +168,8 @@ class Respostas:
         )
 
     async def aplicar(self, transaction: Transaction, came: Recebida, reacao: Reacao, now: datetime) -> None:
-        """Write what Julia decided about an inbound message: an entry of the pending list, and the stage of the
-        conversation.
+        """Store the effects of Julia's decision about an inbound message: an entry of the pending list, and the stage
+        of the conversation.
         """
         if reacao.motivo is not None:
             await self.pedir_pessoa(transaction, came, reacao.motivo, now)
@@ -199,7 +200,7 @@ class Respostas:
         await self._escalate(transaction, mensagem)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Request a person to answer, because Julia's answer will not be sent."""
+        """Ask a person of the team to answer, because Julia's answer will not be sent."""
         await self._escalate(transaction, mensagem)
         if mensagem.tipo == Tipo.RECEBIMENTO.value:
             await transaction.run(self.queries.unacknowledge, id=mensagem.id)
@@ -226,7 +227,7 @@ class Respostas:
         self, transaction: Transaction, came: Recebida, nights: Sequence[Row], reacoes: Sequence[Reacao], now: datetime
     ) -> None:
         """Queue one answer to all messages of a conversation that arrived outside the sending hours. ``came`` is the
-        last of these messages.
+        last of them.
         """
         for each in reacoes:
             await self.aplicar(transaction, came, each, now)
@@ -277,7 +278,7 @@ class Respostas:
     async def _keep(
         self, transaction: Transaction, came: Recebida, classe: Classe, now: datetime, resultado: str | None = None
     ) -> None:
-        """Record a message that arrived outside the sending hours. ``resultado`` is set if its answer is queued now."""
+        """Record a message that arrived outside the sending hours. ``resultado`` is set if the answer is queued now."""
         await transaction.run(
             self.queries.keep,
             id=self._parts.ids.new(),
@@ -315,8 +316,8 @@ class Respostas:
         return id
 
     async def _escalate(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Escalate the conversation of a doctor who asks for a person, after Julia's acknowledgement was sent or has
-        ended. Escalating earlier would hold back the acknowledgement itself.
+        """Hand the conversation to a person after Julia's acknowledgement was sent or has ended, because the doctor
+        asks for a person. Escalating earlier would hold back the acknowledgement.
         """
         if mensagem.metadata.get(ESCALATES) and mensagem.conversa_id is not None:
             motivo = MotivoDaPendencia.PEDE_PESSOA.value

@@ -1,4 +1,4 @@
-"""The texts of Julia's answers. Julia says that it is a program, and states only facts that are stored."""
+"""The texts of Julia's answers. Julia says that it is a program, and states only stored facts."""
 
 from datetime import date, datetime, time
 from typing import Final
@@ -75,7 +75,7 @@ RETOMADA: Final = "Oi{nome}! Aqui é a Julia, assistente virtual de escalas. Sob
 
 
 def abertura(opens: datetime, today: date) -> str:
-    """Say when the sending hours open: "hoje a partir das 8h", "amanhã a partir das 8h"."""
+    """Return words that say when the sending hours open: "hoje a partir das 8h", "amanhã a partir das 8h"."""
     match (opens.date() - today).days:
         case 0:
             day = "hoje"
@@ -87,8 +87,8 @@ def abertura(opens: datetime, today: date) -> str:
 
 
 def quando_veio(came: date, today: date) -> str:
-    """Say when a message arrived. On Mondays the text names the weekday instead of "ontem", because Julia then answers
-    the messages of the whole weekend.
+    """Return words that say when a message arrived. On a Monday, the weekday is named instead of "ontem" (yesterday),
+    because Julia then answers the messages of the whole weekend.
     """
     match (today - came).days:
         case 0:

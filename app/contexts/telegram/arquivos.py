@@ -1,5 +1,5 @@
-"""Files of queued messages. The database stores a file until it is sent, because the sending worker may run on another
-machine.
+"""Files of queued messages. The database stores each file until it is sent, because the worker that sends it may run on
+another machine.
 """
 
 from typing import Final

@@ -1,8 +1,8 @@
 """Telegram as a channel of the send protocol.
 
-Every attempt to send a message has the same random_id, so the server sends the message once. If it is in doubt whether
-a message was sent, the channel searches the history of the chat for the message. This search works even after the
-server has forgotten the random_id. A message that the complete history does not contain was not sent.
+Every attempt to send a message has the same random_id, so the server sends the message only once. If it is in doubt
+whether a message was sent, the channel searches the history of the chat, which works even after the server has
+forgotten the random_id. A message that the complete history lacks was not sent.
 """
 
 from collections.abc import Callable, Sequence
@@ -90,15 +90,15 @@ NO_CHAT = define("telegram_sem_chat", "the account does not know the chat of the
 
 
 def random_id_of(id: str) -> int:
-    """Return the random_id of a queued message: 63 bits derived from the id of its row, so that every retry has the
+    """Return the random_id of a queued message. Its 63 bits are derived from the id of the row, so every retry has the
     same random_id.
     """
     return int.from_bytes(blake2b(id.encode(), digest_size=8).digest()) >> 1
 
 
 def texto_de(mensagem: MensagemVista) -> str:
-    """Return the text under which a message is queued and recorded. For a message without text it is the type of its
-    file.
+    """Return the text under which a message is queued and recorded. If the message has no text, it is the type of the
+    file in brackets.
     """
     return mensagem.texto or f"[{'mensagem' if mensagem.midia is None else mensagem.midia.tipo}]"
 
@@ -113,8 +113,8 @@ class Telefones(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanalTelegram:
-    """Sends each message through the account that is assigned to it. ``since`` is the time at which this process opened
-    its database.
+    """Sends each message through the Telegram account that is assigned to it. ``since`` is the time at which this
+    process opened its database.
     """
 
     database: Database
@@ -184,8 +184,8 @@ class CanalTelegram:
         return Origem(chat.peer, int(asked["mensagem"]))
 
     async def _find_earlier_send(self, linha: Linha, fatos: Fatos, hash: str, peer: Peer) -> Lembrada | Snooze | None:
-        """Search the chat for the message, which may already have been sent: an earlier attempt was made, or the
-        database was restored.
+        """Search the chat for the message. It may already have been sent if an earlier attempt was made or the database
+        was restored.
         """
         created_at, now = fatos.pedido.created_at, self.clock.now()
         blind = await blind_since(self.database, created_at, now)
@@ -238,7 +238,7 @@ class CanalTelegram:
 
 @dataclass(frozen=True, slots=True)
 class Origem:
-    """A message to forward."""
+    """The original message of a forward."""
 
     chat: Peer
     id: int
@@ -246,7 +246,7 @@ class Origem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PorConta:
-    """One attempt to send a message with one account. ``origem`` is the message to forward, or None."""
+    """One attempt to send a message with one Telegram account. ``origem`` is the message to forward, or None."""
 
     canal: CanalTelegram
     conta: str
@@ -353,8 +353,8 @@ def _flood_reason(metodo: Metodo, wait: timedelta) -> str:
 
 
 def _report_of(result: SendResult) -> EffectReport:
-    """Translate an answer into a report for the circuit breaker of the account. A flood wait is stored as a wait and
-    not reported.
+    """Translate an answer of Telegram into a report for the circuit breaker of the account. A flood wait (Telegram
+    accepts no request until an instant) is not a failure, because it is stored separately.
     """
     match result:
         case Sent() | AlreadySent() | PeerUnknown() | PeerBlocked() | FloodWait() | SlowMode():

@@ -4,10 +4,10 @@
                          │ failure: a pause that doubles up to five minutes
                          └ revoked or banned: the account waits for a person
 
-A step is one action of the diagram: connect, receive or probe. Each account runs at most one step at a time, in a
-separate task with a deadline. A tick starts the due steps and does not wait for them, so an account that hangs delays
-only itself. If a step, or the close of a connection, ignores its cancellation, the tick requests a restart of the
-process, because nothing else can end it.
+A step is one action of the diagram: connect, receive or probe (a request that checks whether the connection is alive).
+Each account runs at most one step at a time, in a separate task with a deadline. A tick of the loop starts the due
+steps and does not wait for them, so an account that hangs delays only itself. If a step, or the close of a connection,
+ignores its cancellation, the tick requests a restart of the process, because nothing else can end it.
 """
 
 import asyncio
@@ -71,15 +71,16 @@ SYSTEM: Final = "telegram"
 
 class Recebedor(Protocol):
     async def guardar(self, conta: str, recebidas: Novidades) -> None:
-        """Store updates and their position in one transaction."""
+        """Store updates of an account, and in the same transaction the position after them in the stream of updates."""
 
 
 @dataclass(slots=True)
 class Conexao:
-    """One account in this process. ``until`` is the time at which the pause after a failure ends. ``began`` is the
-    start of the current step on the monotonic clock. ``closing`` is the task that closes the previous connection. A new
-    connection is opened only after this task has released the session. ``closed_at`` is the start of this task on the
-    monotonic clock.
+    """The connection of one account in this process. ``until`` is the end of the pause after a failure. ``began`` is
+    the start of the current step, and ``closed_at`` is the start of ``closing``, both on the monotonic clock.
+
+    ``closing`` is the task that closes the previous connection. A new connection is opened only after this task has
+    released the session.
     """
 
     conta: ContaAtiva
@@ -124,7 +125,7 @@ class Conexoes:
         return any(each.step is not None for each in self._open.values())
 
     def retry_at(self, conta: str) -> datetime:
-        """Return when to retry a request that found no connection."""
+        """Return when to retry a request for which the account had no connection."""
         known, now = self._open.get(conta), self.clock.now()
         if known is None or known.until is None or known.until <= now:
             return now + WITHOUT_CONNECTION
@@ -150,7 +151,7 @@ class Conexoes:
         return Idle(self._next_look(now))
 
     def _require_end(self, task: asyncio.Task[None], began: float, limit: timedelta, what: str) -> None:
-        """Raise CancelIgnored if a task of an account still runs although it was cancelled at its limit. The error
+        """Raise CancelIgnored if a task of an account still runs long after it was cancelled at its limit. The error
         restarts the process.
         """
         if self.clock.monotonic() - began > (limit + CANCEL_GRACE).total_seconds():
@@ -165,8 +166,8 @@ class Conexoes:
         return min([*(each for each in pauses if each > now), now + EVERY])
 
     def _next_step(self, known: Conexao, now: datetime) -> Coroutine[Any, Any, None] | None:
-        """Return what the account must do next: connect, receive or probe. Return None if it must wait because of a
-        pause, a flood wait, or an old connection that is still being closed.
+        """Return the next step of the account: connect, receive or probe. Return None if the account must wait because
+        of a pause, a flood wait, or an old connection that is still being closed.
         """
         if known.closing is not None or (known.until is not None and known.until > now):
             return None
@@ -190,7 +191,7 @@ class Conexoes:
     async def _run(self, known: Conexao, step: Coroutine[Any, Any, None]) -> None:
         """Run one step of an account (connect, receive or probe) within its time limit. If the step fails or takes too
         long, close the connection, because it may have delivered updates that are not stored. The next connection
-        delivers these updates again.
+        delivers them again.
         """
         limit = self.prazos.step
         match await call_with_deadline(lambda: step, self.clock.now() + limit, self.clock, "a step"):
@@ -228,7 +229,9 @@ class Conexoes:
         await self._fail(known, alive)
 
     async def _renew(self, known: Conexao) -> None:
-        """Renew the ownership of the session without a probe, because Telegram accepts no probe of this account now."""
+        """Renew the ownership of the session without a probe. This is needed while Telegram accepts no probe of the
+        account.
+        """
         known.probed_at = self.clock.now()
         lost = await chamar(
             lambda _: self.sessoes.renew(known.conta.id), self.prazos.database, self.clock, "telegram_sessoes"
@@ -251,15 +254,15 @@ class Conexoes:
                 await self._drop(known, kept.why)
 
     async def failed(self, linha: Linha, failure: Falha) -> None:
-        """Apply the consequence of a failed request to the account. Ignore the failure of a connection that was already
-        replaced, because several requests may report that the same connection was lost.
+        """Apply the consequence of a failed request to the account. Several requests may report the loss of the same
+        connection, so a failure of a connection that was already replaced is ignored.
         """
         known = self._open.get(linha.conta)
         if known is not None and known.linha is linha:
             await self._fail(known, failure)
 
     async def _fail(self, known: Conexao, failure: Falha) -> None:
-        """Start a wait, reconnect, or end the session, depending on the failure."""
+        """Start a wait, reconnect, or end the session, depending on the kind of failure."""
         conta = known.conta.id
         match failure:
             case SlowMode() | PeerFlood() | PeerUnknown() | PeerBlocked() | Refused() if known.linha is None:
@@ -284,7 +287,7 @@ class Conexoes:
                 await self._drop(known, why)
 
     async def esperar(self, conta: str, metodo: Metodo, wait: timedelta) -> datetime:
-        """Store a flood wait, lengthened at random by up to a tenth. Return the time at which the wait ends."""
+        """Store a flood wait, which is extended at random by up to a tenth. Return the time at which it ends."""
         until = self.clock.now() + wait * (1 + self.chance() / 10)
         await self.contas.esperar(conta, metodo, until, FLOOD(metodo=metodo.value, seconds=round(wait.total_seconds())))
         return until
@@ -296,8 +299,8 @@ class Conexoes:
         await self._stored(self.contas.caiu(known.conta.id, why))
 
     async def _stored(self, work: Awaitable[T]) -> T:
-        """Return the result of a call to the database. Raise StoreTimeout if it takes too long, so that the message of a
-        request waits for the database without counting an attempt.
+        """Return the result of a call to the database. Raise StoreTimeout if it takes too long. The message of the
+        request then waits for the database, and no attempt is counted.
         """
         try:
             return await with_timeout(self.prazos.database, work, self.clock, "telegram_contas")
@@ -339,9 +342,7 @@ class Conexoes:
             del self._open[id]
 
     async def drain(self, grace: timedelta) -> None:
-        """Close all connections. If this takes longer than ``grace``, the connections that are still open are closed
-        when the process exits.
-        """
+        """Close all connections. Connections that are still open after ``grace`` are closed when the process exits."""
         await call_with_deadline(self._end_all, self.clock.now() + grace, self.clock, "drain")
         self._open.clear()
 

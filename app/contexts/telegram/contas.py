@@ -1,4 +1,4 @@
-"""Accounts of Telegram: their states, their positions in the stream of updates, and the waits that Telegram imposes."""
+"""Accounts of Telegram: their states, their positions in the stream of updates, and the waits that Telegram demands."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -40,7 +40,7 @@ class ContaAtiva(NamedTuple):
 
 
 class Espera(NamedTuple):
-    """A wait that Telegram imposes. Until ``ate``, Telegram refuses calls of one method by one account."""
+    """A wait that Telegram demands. Until ``ate``, Telegram refuses calls of one method by one account."""
 
     ate: datetime
     motivo: str
@@ -75,15 +75,14 @@ class Contas:
 
     @property
     def where(self) -> str:
-        """The address of the database for error messages."""
+        """The address of the database, for error messages."""
         return self._database.where
 
     async def adicionar(self, nome: str, *, telefone: str | None = None, usuario_id: int | None = None, by: str) -> str:
         """Add an account, or reactivate the account with this name. Return its id.
 
-        If the name is already in use for a different Telegram user, the old account is marked as removed and keeps its
-        messages. Telegram numbers the messages of each user from 1, so the messages of two users cannot share an
-        account.
+        If the name is in use for a different Telegram user, the old account is marked as removed and keeps its
+        messages. Two users cannot share an account, because Telegram numbers the messages of each user from 1.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
@@ -151,7 +150,9 @@ class Contas:
         await transaction.run(self._queries.advance, id=id, marca=marca, is_news=is_news, now=self._clock.now())
 
     async def esperar(self, id: str, metodo: Metodo, ate: datetime, motivo: str) -> None:
-        """Store that the account may not call a method before an instant. If a longer wait is stored already, keep it."""
+        """Store that the account may not call a method before an instant. If a longer wait is already stored, it is
+        kept.
+        """
         values = {"metodo": metodo.value, "ate": ate, "motivo": encode(motivo, LONGEST_ERROR)}
         await self._write(self._queries.wait, conta_id=id, **values, now=self._clock.now())
 

@@ -1,7 +1,8 @@
 """Known people and chats of each account, and the link between a person on Telegram and a telephone number.
 
-``contatos_lid`` links the address of a person (``<id>@telegram``) to a number, as it does for hidden addresses on
-WhatsApp. The number identifies the row in ``clientes``, so opt-outs and limits apply to the person on both channels.
+``contatos_lid`` links the Telegram address of a person (``<id>@telegram``) to a phone number, as it links hidden
+addresses on WhatsApp. The number identifies the row in ``clientes``, so opt-outs and limits apply to the person on both
+channels.
 """
 
 from collections.abc import Sequence
@@ -18,12 +19,12 @@ NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def quem(peer: Peer) -> str | None:
-    """Return the address of a person, or None for a group or a channel."""
+    """Return the Telegram address of a person, or None for a group or a channel."""
     return f"{peer.id}@{SERVER}" if peer.tipo is TipoDeChat.PESSOA else None
 
 
 def endereco(entidade: Entidade) -> Address:
-    """Return the address of a person, with the number if Telegram shows it."""
+    """Return the Telegram address of a person, with the phone number if Telegram shows it."""
     address = f"{entidade.peer.id}@{SERVER}"
     return Address(address, telefone_de(entidade.telefone or ""), address)
 
@@ -90,8 +91,8 @@ class EntidadesConhecidas:
             await transaction.run(self._queries.forget, conta_id=conta, chave=peer.chave)
 
     async def destino(self, reading: Reading, conta: str, telefone: str) -> str:
-        """Return the address of a phone number on Telegram: the key of the person if it is known, otherwise the number
-        itself.
+        """Return the address of a phone number on Telegram: the key of the person, or the number itself if the person
+        is unknown.
         """
         row = await reading.one(
             self._queries.of_person, conta_id=conta, telefone=telefone, other_form=other_form(telefone)
@@ -99,8 +100,8 @@ class EntidadesConhecidas:
         return f"+{telefone}" if row is None else str(row["chave"])
 
     async def conta_para(self, reading: Reading, telefone: str) -> str | None:
-        """Return the account that writes to the person: the account with the most recent contact, otherwise the least
-        busy account. Return None if no account is active.
+        """Return the account that writes to a person. It is the account with the most recent contact, or else the least
+        busy one. Return None if no account is active.
         """
         forms = {"telefone": telefone, "other_form": other_form(telefone)}
         rows = await reading.all(self._queries.account_of_person, **forms)

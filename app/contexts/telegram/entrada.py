@@ -1,9 +1,9 @@
 """The inbox: each Telegram message is stored once, together with the position in the stream of updates, and processed
 later.
 
-A private message belongs to the same conversation as WhatsApp messages. A group message enters the groups pipeline. A
-message that the account itself sent is an echo, which resolves sends in doubt. Of attachments only a reference is
-stored.
+A private message belongs to the same conversation as the person's WhatsApp messages. A group message enters the groups
+pipeline. A message that the account itself sent is an echo, which resolves sends in doubt. The content of attachments
+is not stored, only a reference.
 """
 
 from collections.abc import Mapping, Sequence
@@ -72,7 +72,7 @@ class Grupos(Protocol):
 
 
 class Entrada:
-    """Stores updates and pages of the history."""
+    """Stores Telegram updates, and pages of old messages of a chat."""
 
     def __init__(
         self,
@@ -92,7 +92,9 @@ class Entrada:
         self._queries = load_queries(InboxQueries, "entrada.sql", database.dialect)
 
     async def guardar(self, conta: str, recebidas: Novidades) -> None:
-        """Store updates and their position in one transaction. Repeated updates change nothing."""
+        """Store updates together with the position after them in the stream of updates. Repeated updates change
+        nothing.
+        """
         seen = [each for each in recebidas.atualizacoes if isinstance(each, MensagemVista)]
         await self._entidades.keep(conta, _entities(seen))
         async with self._database.transaction() as transaction:
@@ -103,8 +105,8 @@ class Entrada:
                 await transaction.one(self._queries.wake)
 
     async def guardar_historico(self, transaction: Transaction, conta: str, mensagens: Sequence[MensagemVista]) -> int:
-        """Store messages of the history, and return how many were new. They are not processed like new messages, but
-        opt-outs in them apply, and their authors are linked to their phone numbers.
+        """Store old messages of a chat, and return how many were new. They are not answered, but opt-outs in them
+        apply, and their authors are linked to their phone numbers.
         """
         new = 0
         for seen in mensagens:
@@ -157,7 +159,9 @@ class Entrada:
 
 
 class EntradaWork:
-    """Processes stored messages. Their effects are written in the transaction that settles the row."""
+    """Processes stored Telegram messages. The effects of a message are written in the transaction that
+    settles its row.
+    """
 
     def __init__(self, conversas: Conversas, grupos: Grupos, clock: Clock) -> None:
         self._conversas = conversas
@@ -207,7 +211,7 @@ def _row(conta: str, seen: MensagemVista) -> dict[str, Any]:
 
 
 def fact_of(row: Any) -> Fato:
-    """Translate a stored message into the fact that the contexts of conversations and groups process."""
+    """Convert a stored message to the type that the contexts of conversations and groups process."""
     chat, conta = peer_de(row["chat"]), str(row["conta_id"])
     midia = None if row["midia"] is None else str(row["midia"]["tipo"])
     who = None if row["quem"] is None else Address(row["quem"], row["autor_telefone"], row["quem"])
@@ -249,7 +253,9 @@ def fact_of(row: Any) -> Fato:
 
 
 def _reference(midia: Midia) -> dict[str, Json]:
-    """Return the fields of an attachment to store. The sender chooses the names, so their length is limited."""
+    """Return the fields of an attachment that are stored. Names in them are shortened, because the sender
+    chooses them.
+    """
     return {
         "tipo": midia.tipo,
         "referencia": midia.referencia[:LONGEST_REFERENCE],

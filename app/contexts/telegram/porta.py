@@ -1,7 +1,8 @@
 """The interface to Telegram: requests of one account, and every possible answer.
 
-An implementation never repeats a send, never waits out a flood and never raises. Each request takes ``limit``, the time
-after which it is abandoned, and returns its own success value or one of these failures:
+A client that implements this interface never repeats a send, never waits out a flood wait and never raises an error.
+Each request takes ``limit``, the time after which it is abandoned, and returns its own success value or one of these
+failures:
 
     FloodWait        nothing was done. The account may call this method again after ``wait``
     SlowMode         nothing was sent. The chat accepts the next message of this account after ``wait``
@@ -14,8 +15,8 @@ after which it is abandoned, and returns its own success value or one of these f
     Unavailable      nothing was done. The request did not leave: there is no connection
     Unknown          the answer is lost. The request may have been done
 
-A send carries a ``random_id``. Telegram sends one message per account and ``random_id``: a repetition returns the first
-message (``Sent``) or ``AlreadySent``, while the server remembers the ``random_id``. After that, ``list_sent`` finds the
+Each send has a ``random_id``. Telegram sends one message per account and ``random_id``: while the server remembers the
+``random_id``, a repetition returns the first message (``Sent``) or ``AlreadySent``. After that, ``list_sent`` finds the
 message in the history of the chat.
 """
 
@@ -33,7 +34,7 @@ DISCONNECTED = define("telegram_sem_conexao", "the connection to the server has 
 
 
 class Metodo(StrEnum):
-    """Methods that Telegram limits separately for each account."""
+    """Methods for which Telegram limits each account separately."""
 
     CONNECT = "connect"
     PROBE = "probe"
@@ -124,7 +125,7 @@ Falha: TypeAlias = (
 
 
 def reason_of(failure: object) -> str:
-    """Return the reason of a failure. A failure without a reason is named by its class."""
+    """Return the reason of a failure, or the name of its class if it has no reason."""
     why: str = getattr(failure, "why", type(failure).__name__)
     return why
 
@@ -137,7 +138,7 @@ class TipoDeChat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The address of a person or a chat. ``acesso`` is valid only for the account that obtained it."""
+    """The Telegram address of a person or a chat. ``acesso`` is valid only for the account that obtained it."""
 
     tipo: TipoDeChat
     id: int
@@ -145,7 +146,7 @@ class Peer:
 
     @property
     def chave(self) -> str:
-        """The key that identifies the chat. It is the same for all accounts."""
+        """The key of the chat, which is the same for all accounts."""
         return f"{self.tipo.value}:{self.id}"
 
 
@@ -213,7 +214,9 @@ class MensagemVista(_Writable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Apagadas:
-    """Deleted messages. ``chat`` is None for persons and small groups, whose message ids are unique in the account."""
+    """Deleted messages. ``chat`` is None for private chats and small groups, whose message ids are unique in the
+    account.
+    """
 
     chat: Peer | None
     ids: tuple[int, ...]
@@ -221,7 +224,7 @@ class Apagadas:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LidaPeloOutro:
-    """The person at the other end of this chat has read the account's messages up to ``ate``."""
+    """An update: the other person in a private chat has read the account's messages up to ``ate``."""
 
     chat: Peer
     ate: int
@@ -232,7 +235,7 @@ Atualizacao: TypeAlias = MensagemVista | Apagadas | LidaPeloOutro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Novidades:
-    """Updates in order of arrival; empty if nothing arrived within the limit.
+    """Updates in order of arrival. It is empty if nothing arrived within the limit.
 
     ``marca`` is the position after these updates. The caller stores it in the transaction that stores the updates, and
     passes it to the next ``connect``, which then delivers all later updates. After a reconnection, updates may be
@@ -260,18 +263,18 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class AlreadySent:
-    """The server knows this ``random_id``, so the message was sent before. ``list_sent`` returns its id."""
+    """Answer: the server knows this ``random_id``, so the message was sent before. ``list_sent`` returns its id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feito:
-    """The request was done. Repeating an edit, a deletion or a read mark is harmless."""
+    """Answer: the edit, deletion or read mark was done. A repetition is harmless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vivo:
-    """The account answers. ``eu`` is the user id of the account. ``atraso`` means that updates were missing; the
-    connection then fetches the missing updates.
+    """Answer: the account is alive. ``eu`` is its user id. ``atraso`` means that updates were missing; the connection
+    then fetches them.
     """
 
     eu: int
@@ -280,8 +283,8 @@ class Vivo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Historico:
-    """A page of messages after the requested id, oldest first. The next page begins after ``ate``, even if this page
-    contains no readable message.
+    """A page of messages that follow the requested id, oldest first. The next page begins after ``ate``, even if this
+    page contains no readable message.
     """
 
     mensagens: tuple[MensagemVista, ...]
@@ -301,7 +304,7 @@ SendResult: TypeAlias = Sent | AlreadySent | Falha
 
 
 class Linha(Protocol):
-    """A connected account. It can be used until ``close``, or until a request returns ``SessionRevoked`` or
+    """The connection of an account. It can be used until ``close``, or until a request returns ``SessionRevoked`` or
     ``OwnedElsewhere``.
     """
 
@@ -331,14 +334,14 @@ class Linha(Protocol):
     async def edit(self, peer: Peer, id: int, texto: str, *, limit: timedelta) -> Feito | Falha: ...
 
     async def delete(self, peer: Peer, ids: Sequence[int], *, limit: timedelta) -> Feito | Falha:
-        """Delete messages for both sides. Messages that do not exist count as deleted."""
+        """Delete messages for both sides. Messages that no longer exist are reported as deleted."""
         ...
 
     async def mark_read(self, peer: Peer, ate: int, *, limit: timedelta) -> Feito | Falha: ...
 
     async def resolve(self, destino: str, *, limit: timedelta) -> Entidade | Falha:
-        """Find a person or a chat by ``@username``, ``+telephone``, ``Peer.chave`` or the id of a person. For a known
-        entity no request is made.
+        """Find a person or a chat by ``@username``, ``+telephone``, ``Peer.chave`` or the id of a person. If it is
+        already known, no request is made.
         """
         ...
 
@@ -347,25 +350,29 @@ class Linha(Protocol):
     async def list_sent(self, peer: Peer, *, since: datetime, limit: timedelta) -> Enviadas | Falha: ...
 
     async def receive(self, *, limit: timedelta) -> Novidades | Falha:
-        """Wait for updates. Return as soon as some arrive. If none arrive within ``limit``, return an empty result."""
+        """Wait until at least one update arrives, and return the updates. If none arrive within ``limit``, the result
+        is empty.
+        """
         ...
 
     async def close(self, *, limit: timedelta) -> None:
-        """End the connection and release the ownership of the session. Never raises, and may be called twice."""
+        """End the connection and release the ownership of the session. The method never raises an error and may be
+        called twice.
+        """
         ...
 
 
 class Telegram(Protocol):
     async def connect(self, conta: str, *, marca: str | None, limit: timedelta) -> Linha | Falha:
-        """Take ownership of the session of an account and connect. ``marca`` is the position of the last stored update.
-        If it is None, only updates from now on are delivered. For an account without a session, return
+        """Take ownership of the session of an account and connect. ``marca`` is the position of the last stored update;
+        None means that only updates from now on are delivered. If the account has no session, return
         ``SessionRevoked``.
         """
         ...
 
 
 class Entidades(Protocol):
-    """Stores the known people and chats of an account, so that they are not resolved again."""
+    """Stores the known people and chats of an account, so that Telegram is not queried for them again."""
 
     async def find(self, conta: str, destino: str) -> Entidade | None: ...
 
@@ -392,13 +399,13 @@ class Recusado:
 
 @dataclass(frozen=True, slots=True)
 class PedeSenha:
-    """The account has a password in addition to the code."""
+    """Answer to a login: the account requires a password in addition to the code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entrou:
-    """A successful login: the session to store, and the account. ``repr`` hides both, so that no log and no error
-    contains them.
+    """A successful login, with the session to store and the account. ``repr`` hides both, so that they never occur in
+    logs and errors.
     """
 
     sessao: str = field(repr=False)
@@ -406,7 +413,7 @@ class Entrou:
 
 
 class Login(Protocol):
-    """One login. All calls of a login share a connection, so they must be made on the same object."""
+    """One login. Its calls share a connection, so all of them must be made on the same object."""
 
     async def ask_code(self, telefone: str, *, limit: timedelta) -> Feito | Recusado | Falha: ...
 
@@ -415,8 +422,8 @@ class Login(Protocol):
     async def check_password(self, senha: str, *, limit: timedelta) -> Entrou | Recusado | Falha: ...
 
     async def import_session(self, sessao: str, *, limit: timedelta) -> Entrou | Recusado | Falha:
-        """Check that a session from another program is logged in. From then on, the other program must not use the
-        session.
+        """Check that a session that another program created is logged in. The other program must not use it
+        any more.
         """
         ...
 

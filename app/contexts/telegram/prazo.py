@@ -1,5 +1,5 @@
-"""Enforce the deadline of every call to Telegram. The Telegram client is expected to end each request at its limit. If
-it does not, this module cancels the call.
+"""Enforce the deadline of every call to Telegram. The Telegram client should end each request at its limit. If it does
+not, this module cancels the call.
 """
 
 import logging
@@ -33,7 +33,7 @@ class Prazos:
 
     @property
     def step(self) -> timedelta:
-        """The limit of one step of an account: connect, receive and store."""
+        """The time limit of one step of an account, such as connecting, or receiving and storing updates."""
         return min(self.cycle, self.connect + self.receive + self.database)
 
 
@@ -43,7 +43,9 @@ def log_timeout(op: str, limit: timedelta) -> None:
 
 
 async def chamar(call: Callable[[timedelta], Awaitable[T]], limit: timedelta, clock: Clock, op: str) -> T | Unknown:
-    """Call the Telegram client with a limit. Return Unknown if the client raises or does not return in time."""
+    """Call the Telegram client with a time limit. Return Unknown if the client raises an error or does not return in
+    time.
+    """
     began = clock.monotonic()
     match await call_with_deadline(lambda: call(limit), clock.now() + limit + MARGIN, clock, op):
         case Returned(value=value):

@@ -44,7 +44,7 @@ _STOPPED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContaVista:
-    """The facts from which the health of one account is judged."""
+    """The facts that determine the health of one Telegram account."""
 
     id: str
     nome: str
@@ -60,7 +60,9 @@ class ContaVista:
     erro: str | None
 
     def problem(self, now: datetime) -> tuple[str, Severity, int] | None:
-        """Return the problem of the account as text key, severity and lost points, or None."""
+        """Return the problem of the account as text key, severity and lost points. Return None if the account is
+        healthy.
+        """
         if self.estado in _STOPPED:
             return _STOPPED[self.estado]
         if self.estado != EstadoDaConta.ATIVA.value:

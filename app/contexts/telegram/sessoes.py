@@ -1,9 +1,9 @@
-"""Sessions of Telegram accounts: stored encrypted, and owned by one process at a time.
+"""Sessions of Telegram accounts. They are stored encrypted, and only one process at a time owns a session.
 
 A session gives full access to an account. Only the Telegram client reads a session, and only while its process owns the
-session. Telegram ends a session that two processes use, so an owner renews its lease with every probe. A process that
-cannot renew its lease stops using the session before the lease ends. If a process has certainly ended, another process
-may take its session immediately.
+session. Telegram ends a session that two processes use, so an owner renews its lease with every probe. If a process
+cannot renew its lease, it stops using the session before the lease ends. If a process has certainly ended, another
+process may take its session immediately.
 """
 
 from datetime import timedelta
@@ -31,7 +31,7 @@ class ChaveErrada(BatutaError):
 
 
 class SemChave(BatutaError):
-    """Raised if a session cannot be stored because no key is configured."""
+    """Raised if no key is configured, so that no session can be stored."""
 
     sentence = (
         "a Telegram session is stored encrypted, and no key is set: set SECRET_KEY or TELEGRAM_SESSION_KEYS first; "
@@ -40,7 +40,7 @@ class SemChave(BatutaError):
 
 
 class Cifra(Protocol):
-    """Encryption with a ring of keys. The newest key encrypts; every key decrypts."""
+    """Encryption with several keys. The newest key encrypts; every key decrypts."""
 
     def encrypt(self, conta: str, clear: str) -> str: ...
 
@@ -81,8 +81,8 @@ class Sessoes:
         )
 
     async def take(self, conta: str) -> str | OwnedElsewhere | SessionRevoked | Unavailable:
-        """Take ownership of a session and return it. A session that an old key encrypted is encrypted with the newest
-        key. A process without the key does not take the session, because a process that has the key may need it.
+        """Take ownership of a session and return it. If an old key encrypted the session, encrypt it with the newest
+        key. A process without the key does not take the session, so that a process with the key can take it.
         """
         now = self._clock.now()
         row = await self._database.one(self._queries.session, conta_id=conta)
@@ -106,7 +106,9 @@ class Sessoes:
         return dono is None or dono == self._dono or until <= self._clock.now() or has_ended(dono)
 
     async def renew(self, conta: str) -> OwnedElsewhere | SessionRevoked | None:
-        """Renew the ownership. Return None on success, otherwise the reason why the session must no longer be used."""
+        """Renew the ownership of a session. Return None on success, otherwise the reason why the session must no longer
+        be used.
+        """
         renewed = await self._database.run(
             self._queries.renew, conta_id=conta, dono=self._dono, ate=self._clock.now() + LEASE
         )
@@ -119,8 +121,8 @@ class Sessoes:
         return await self._database.run(self._queries.remove, conta_id=conta) > 0
 
     async def encrypt_all_again(self) -> int:
-        """Encrypt every session with the newest key. Return how many sessions had an older key. Afterwards the older
-        keys can be removed.
+        """Encrypt every session with the newest key, so that older keys can be removed. Return how many sessions had an
+        older key.
         """
         changed = 0
         for row in await self._database.all(self._queries.all_sessions):

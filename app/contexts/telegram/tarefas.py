@@ -1,9 +1,9 @@
-"""The loops ``history`` and ``jobs``: back-fills of chats, and actions on messages that exist at Telegram.
+"""The loops ``history`` and ``jobs``: back-fills (reading old messages of chats), and actions on messages that exist at
+Telegram.
 
-A back-fill reads one page per attempt and stores the page together with its position, so that it continues at this
-position after a crash. Repeating an edit, a deletion or a read mark is harmless. A forward is a message to a doctor:
-this loop reads the original and queues the forward. The loop ``outbound`` then sends it under the same rules as every
-other message.
+A back-fill reads one page per attempt. It stores the page together with its position, where it continues after a crash.
+Repeating an edit, a deletion or a read mark is harmless. A forward is a message to a doctor: this loop reads the
+original and queues the forward. The loop ``outbound`` then sends it under the same rules as every other message.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -224,7 +224,7 @@ class Tarefas:
     async def _call(
         self, linha: Linha, call: Callable[[timedelta], Awaitable[T | Falha]], limit: timedelta, metodo: Metodo
     ) -> T | Outcome:
-        """Call the Telegram client. If Telegram answers with a flood wait, the wait is stored for the account. If the
+        """Call the Telegram client. If Telegram answers with a flood wait, store the wait for the account. If the
         connection fails, the queued item waits for a new connection.
         """
         result = await chamar(call, limit, self.clock, metodo.value)

@@ -1,5 +1,5 @@
-"""Decide which open vacancies a message closes. Only clear matches are closed. An operator decides about unclear
-matches.
+"""Decide which open vacancies a closing notice means. Clear matches are closed; an operator decides about
+unclear ones.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,9 +13,9 @@ MOST = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VagaAberta:
-    """An open vacancy, or a vacancy in review, that a message of the same group offered.
+    """A vacancy, open or in review, that a message of the group of the notice offered.
 
-    ``citavel`` is the messenger's id of that message. A field that the offer does not state is None.
+    ``citavel`` is the messenger's id of that offer. A field that the offer does not state is None.
     """
 
     id: str
@@ -29,7 +29,7 @@ class VagaAberta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alvo:
-    """A vacancy that a notice declares taken. A field that the notice does not state is None."""
+    """A vacancy that a closing notice declares taken. A field that the notice does not state is None."""
 
     hospital_id: str | None = None
     data: date | None = None
@@ -55,8 +55,8 @@ class Alvo:
 
 @dataclass(frozen=True, slots=True)
 class DecisaoDoFechamento:
-    """The decision about a notice. ``fecha`` has the ids to close, found by the rule ``como``. ``duvida`` has the
-    candidates for an operator, with the reason ``motivo``.
+    """The decision about a closing notice. ``fecha`` has the ids of the vacancies to close, and ``como`` the rule that
+    found them. ``duvida`` has the ids between which an operator must decide, and ``motivo`` the reason.
     """
 
     fecha: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ def decidir(
     citada: str | None,
     autor: str | None,
 ) -> DecisaoDoFechamento:
-    """Match a notice with the open vacancies of its group.
+    """Match a closing notice with the open vacancies of its group.
 
     ``alvos`` has the vacancies that the notice names. ``citada`` is the message to which the notice replies. ``autor``
     is the author of the notice.
@@ -94,8 +94,8 @@ def decidir(
 
 
 def _nomeadas(alvos: Sequence[Alvo], abertas: Sequence[VagaAberta], autor: str | None) -> DecisaoDoFechamento:
-    """Close the named vacancies that the author of the notice offered. If another author offered a matching vacancy, an
-    operator decides.
+    """Close the vacancies that the notice names, if its author also offered them. If another author offered a matching
+    vacancy, an operator decides.
     """
     own = {each.id for each in abertas if _is_own(each, autor)}
     closed: list[str] = []
@@ -114,8 +114,8 @@ def _nomeadas(alvos: Sequence[Alvo], abertas: Sequence[VagaAberta], autor: str |
 def _citada(
     fechamento: Fechamento, alvos: Sequence[Alvo], answered: Sequence[VagaAberta], autor: str | None
 ) -> DecisaoDoFechamento:
-    """Close the vacancies of the quoted offer that match the notice, if the author of the notice also wrote the offer.
-    Otherwise, or if the match is ambiguous, an operator decides.
+    """Close the vacancies of the offer to which the notice replies. If another author wrote the offer, or if it is
+    unclear which of its vacancies match the notice, an operator decides.
     """
     meant = _ids(each for each in answered if any(alvo.fits(each) for alvo in alvos))
     everything = _ids(answered)[:MOST]
@@ -134,5 +134,5 @@ def _is_own(aberta: VagaAberta, autor: str | None) -> bool:
 
 
 def _ids(abertas: Iterable[VagaAberta]) -> tuple[str, ...]:
-    """Return each id once, because several messages of a group may offer the same vacancy."""
+    """Return the ids without repetitions, because several messages of a group may offer the same vacancy."""
     return tuple(dict.fromkeys(each.id for each in abertas))

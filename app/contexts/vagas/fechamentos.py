@@ -1,7 +1,7 @@
-"""Process notices that a vacancy is taken: close the vacancy, or let an operator decide which vacancy is meant.
+"""Process closing notices: close the vacancies that are taken, or let an operator decide which vacancy is meant.
 
-A notice also rejects an offer in review, because a taken vacancy needs no decision. The audit log has the actor, the
-reason and the message of every closing.
+A notice also rejects an offer in review, because a taken vacancy needs no decision. For each closing, the audit log has
+the actor, the reason and the message.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -62,8 +62,8 @@ class ClosingQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fechado:
-    """The result of a decision about a closing notice. ``status`` is ``fechada``, or ``mantida`` if the notice closes
-    nothing.
+    """The result of an operator's decision about a closing notice. ``status`` is ``fechada``, or ``mantida`` if the
+    notice closes nothing.
     """
 
     id: str
@@ -81,8 +81,8 @@ class Fechamentos:
         self._queries = load_queries(ClosingQueries, "fechamentos.sql", database.dialect)
 
     async def de(self, mensagem: Row, dito: Fechamento | None) -> DecisaoDoFechamento | Snooze:
-        """Decide which vacancies a message closes. Returns a Snooze while an earlier message, which may contain the
-        offer, is unread.
+        """Decide which vacancies a closing notice closes. Returns a Snooze (the notice is postponed) while an earlier
+        message, which may contain the offer, is unread.
         """
         if dito is None:
             return NADA
@@ -99,8 +99,8 @@ class Fechamentos:
         return decidir(dito, alvos, abertas, citada=mensagem["citada"], autor=mensagem["contato_id"])
 
     async def cedo(self, mensagem: Row) -> Snooze | None:
-        """Return a Snooze if the message refers to a message that may still arrive. Return None if the message can be
-        read now.
+        """Return a Snooze, which postpones the message, if the offer to which it refers may still arrive. Return None
+        if the message can be read now.
         """
         is_early = await self._is_early(mensagem, self._clock.now())
         return Snooze(SOON, EARLIER_UNREAD()) if is_early else None
@@ -122,8 +122,8 @@ class Fechamentos:
     def feito(
         self, mensagem: Row, dito: Fechamento, decisao: DecisaoDoFechamento, junto: Writes
     ) -> Callable[[Transaction], Awaitable[None]]:
-        """Return the effect of a notice. The effect runs the statements of ``junto``, closes the vacancies and stores
-        the notice.
+        """Return the effect of a closing notice: a function that runs the statements of ``junto``, closes the vacancies
+        and stores the notice.
         """
 
         async def effect(transaction: Transaction) -> None:
@@ -153,14 +153,14 @@ class Fechamentos:
     async def pendentes(
         self, *, limite: int, pular: int = 0, status: str = "aguardando_revisao"
     ) -> list[tuple[Row, Sequence[Row]]]:
-        """List notices, each with the vacancies that it closed or may close."""
+        """List closing notices, each with the vacancies that it closed or may close."""
         rows = await self._database.all(self._queries.waiting, limite=limite, pular=pular, status=status)
         return [
             (row, await self._database.all(self._queries.candidates, ids=AsJson([*row["candidatas"]]))) for row in rows
         ]
 
     async def resolver(self, id: str, vagas: Sequence[str], *, por: str) -> Fechado:
-        """Store an operator's decision about the vacancies that a notice closes. An empty ``vagas`` closes none."""
+        """Store which vacancies of a closing notice an operator closes. If ``vagas`` is empty, none is closed."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             row = await transaction.one(self._queries.one, id=id)
@@ -211,16 +211,17 @@ class Fechamentos:
     async def _note(
         self, transaction: Transaction, by: str, action: str, subject: str, after: dict[str, Json], now: datetime
     ) -> None:
-        """Write ids and states to the audit log, but not the text of the message."""
+        """Write a decision to the audit log. Ids and states are written, but not the text of the message."""
         await self._audit.note(
             transaction, actor=by, action=action, subject=subject, before=None, after=after, now=now
         )  # fmt: skip
 
     async def _alvos(self, dito: Fechamento, regiao: str | None) -> list[Alvo]:
-        """Return the vacancies that a notice may mean.
+        """Return the vacancies that a closing notice may mean.
 
-        If the notice has complete vacancies, each is a target. Otherwise every combination of its hospitals, days and
-        periods is a target. If the notice names none of these, there is one empty target.
+        If the notice states complete vacancies, these are returned. Otherwise every combination of its hospitals, days
+        and periods is returned. If it names none of these, the result is one empty target, which fits every vacancy of
+        the author.
         """
         if dito.vagas:
             return [await self._alvo(each, regiao) for each in dito.vagas]
@@ -247,7 +248,9 @@ class Fechamentos:
         )
 
     async def _hospital(self, nome: str, cidade: str | None, uf: str | None, regiao: str | None) -> str:
-        """Return the id of the hospital. For an unknown or ambiguous name, return an id that matches no vacancy."""
+        """Return the id of the hospital with this name. If the name is unknown or ambiguous, return an id that matches
+        no vacancy.
+        """
         found = await self._dicionario.achar(nome, cidade, uf, regiao)
         return found.id if found.id is not None and found.como in ("alias", "semelhante") else _UNKNOWN
 

@@ -1,5 +1,5 @@
-"""Decide whether an extracted vacancy is imported, reviewed or discarded. The decision uses a weighted score, two
-thresholds and fixed exclusions.
+"""Decide whether an extracted vacancy is imported, reviewed or discarded, by a weighted score, two thresholds and fixed
+exclusions.
 """
 
 from dataclasses import field
@@ -35,7 +35,8 @@ class DecisaoDaImportacao(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidata:
-    """An extracted vacancy with normalised names. Scores are from 0 to 1, or None for a missing field.
+    """An extracted vacancy with normalised names. The score of each field is from 0 to 1, or None if the field is
+    missing.
 
     ``leitura`` is the probability that the vacancy was read correctly, or None if it is unknown.
     """
@@ -72,8 +73,8 @@ def score_de(vaga: Candidata) -> float:
 
 
 def julgar(vaga: Candidata, hoje: date, limiares: Limiares) -> Parecer:
-    """Decide about an extracted vacancy. A vacancy of a past day or of a blocked hospital is discarded. An incomplete
-    or uncertain vacancy goes to review. For any other vacancy the score decides.
+    """Decide about an extracted vacancy. It is discarded if its day is past or its hospital is blocked, and reviewed if
+    it is incomplete or uncertain. Otherwise the score decides.
 
     ``hoje`` is today's date in São Paulo.
     """

@@ -8,8 +8,8 @@ _QUASE = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limiares:
-    """Thresholds of the pipeline. A message whose heuristic score reaches ``alta`` counts as an offer without
-    classification. A vacancy is imported only if the probability that it was read correctly reaches ``leitura``.
+    """Thresholds of the pipeline. A message whose heuristic score reaches ``alta`` is an offer without classification.
+    A vacancy is imported only if the probability that it was read correctly reaches ``leitura``.
     """
 
     heuristica: float = 0.3

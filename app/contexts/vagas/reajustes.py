@@ -1,7 +1,7 @@
 """Read messages that only correct the price of an offer: "corrigindo: o valor é 2.000".
 
-The correction applies to the offer to which the message replies, the offer that it names, or the author's latest offer.
-If the message contains nothing else, the correction applies immediately. Otherwise an operator decides.
+The correction applies to the offer to which the message replies, to the offer that it names, or else to the author's
+latest offer. If the message contains nothing else, the correction applies immediately. Otherwise an operator decides.
 """
 
 import re
@@ -68,8 +68,8 @@ _OF_OFFERS: Final = re.compile(r"\b(?:valor|valores|plantao|plantoes|vagas?)\b")
 
 @dataclass(frozen=True, slots=True)
 class Reajuste:
-    """A corrected price. ``trecho`` is its position in the text. ``simples`` means that the message contains nothing
-    else.
+    """A corrected price. ``trecho`` is its position in the text. ``simples`` means that the message contains only the
+    correction.
 
     ``hospitais``, ``dias``, ``periodos`` and ``areas`` have the hospitals, days, periods and specialities that the
     message names.
@@ -90,7 +90,9 @@ class Reajuste:
 
 @dataclass(frozen=True, slots=True)
 class Reajustado:
-    """The extracted vacancies to which a correction applies. ``claro`` means that it certainly applies to all of them."""
+    """The extracted vacancies to which a price correction applies. ``claro`` means that it certainly applies to all of
+    them.
+    """
 
     dito: Reajuste
     vagas: tuple[str, ...]
@@ -133,7 +135,9 @@ def reajuste(
 
 
 def _is_simple(marks: Folha, words: str) -> bool:
-    """Return whether the text has only known names, one price and the words of a plain correction."""
+    """Return whether the text is a plain price correction: it has one price, known names and no other words than those
+    of a correction.
+    """
     if len(marks.texto.fonte) > SIMPLES or _BY_SO_MUCH.search(words):
         return False
     if not all(each.dias for each in marks.dias) or not all(map(_periodo, marks.turnos)):
@@ -156,10 +160,10 @@ def escolher(
     ditas: Sequence[Row],
     citada: str | None,
 ) -> Reajustado | None:
-    """Return the offers to which a correction applies, or None if there are none.
+    """Return the offers to which a price correction applies, or None if there are none.
 
     ``ditas`` has the author's offers, newest first. ``lugares`` and ``areas`` have the ids of the places and
-    specialities in the message. ``citada`` is the message to which this message replies.
+    specialities that the correction names. ``citada`` is the message to which it replies.
     """
     meant = [each for each in ditas if citada in (None, each["citavel"])]
     if dito.names_something:
@@ -197,8 +201,8 @@ class Reajustes:
         self._queries = load_queries(AdjustmentQueries, "reajustes.sql", database.dialect)
 
     async def de(self, mensagem: Row, leitura: Leitura) -> Reajustado | Snooze | None:
-        """Read the price correction in a message. Returns a Snooze while an earlier message of its group, which may
-        contain the offer, is unread.
+        """Read the price correction in a message. Returns a Snooze, which postpones the message, while an earlier
+        message of its group is unread, because that message may contain the offer.
         """
         if leitura.categoria in ALHEIAS or mensagem["contato_id"] is None:
             return None
@@ -219,8 +223,8 @@ class Reajustes:
         return found if found is None or found.claro or not leitura.incompletas else None
 
     def feito(self, mensagem: Row, achado: Reajustado, junto: Writes) -> Callable[[Transaction], Awaitable[None]]:
-        """Return the effect of a price correction. The effect runs the statements of ``junto``, and adds each vacancy
-        again as a duplicate with the new price.
+        """Return the effect of a price correction: a function that runs the statements of ``junto``, and adds each
+        vacancy again as a duplicate with the new price.
         """
 
         async def effect(transaction: Transaction) -> None:

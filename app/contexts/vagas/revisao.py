@@ -1,7 +1,7 @@
 """Review of extracted vacancies: an operator sees the source text and approves, corrects or rejects the vacancy.
 
-If the operator corrects the hospital, the name in the message is stored as an alias, so that the next message with that
-name needs no review.
+If the operator corrects the hospital, the name in the message is stored as an alias of that hospital, so that the next
+message with the same name needs no review.
 """
 
 from collections import Counter
@@ -64,8 +64,8 @@ class ReviewQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decidida:
-    """The result of a review. ``status`` is ``importada``, ``duplicada`` (another extracted vacancy is equal) or
-    ``rejeitada``.
+    """The result of a review. ``status`` is ``importada``, ``duplicada`` (another extracted vacancy is the same shift)
+    or ``rejeitada``.
     """
 
     id: str
@@ -96,8 +96,8 @@ class Revisao:
         motivo: str | None = None,
         depois: tuple[datetime, str] = BEFORE_ALL,
     ) -> Sequence[Row]:
-        """List extracted vacancies, oldest first. The list begins after the row that ``depois`` identifies. ``motivo``
-        is the code of a reason.
+        """List extracted vacancies that wait for review, oldest first. The list begins after the row that ``depois``
+        identifies. ``motivo`` restricts the list to one reason.
         """
         return await self._database.all(
             self._queries.waiting,
@@ -121,7 +121,9 @@ class Revisao:
         return 0 if row is None else int(row["items"])
 
     async def decididas(self) -> Sequence[Row]:
-        """Return the reviewed vacancies of messages that wait for no further decision, with the texts of the messages."""
+        """Return the reviewed vacancies with the texts of their messages. If another vacancy of the same message still
+        waits for a decision, none of its vacancies is returned.
+        """
         return await self._database.all(self._queries.decided)
 
     async def ver(self, id: str) -> tuple[Row, Sequence[Row]]:
@@ -136,8 +138,8 @@ class Revisao:
         return row, await self._database.all(self._queries.sources, id=row["id"])
 
     async def aprovar(self, id: str, correcao: Correcao, *, por: str, notas: str | None = None) -> Decidida:
-        """Import the extracted vacancy, with corrections if given. If another extracted vacancy already has the same
-        deduplication key, mark this extracted vacancy as its duplicate instead.
+        """Import the extracted vacancy, with the operator's corrections if given. If another extracted vacancy already
+        has the same deduplication key, mark this one as its duplicate instead.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
@@ -186,8 +188,8 @@ class Revisao:
         return Decidida(id=id, status="duplicada", vaga_id=vacancy)
 
     async def _import(self, transaction: Transaction, vaga: Mapping[str, Any], por: str, now: datetime) -> str:
-        """Write the vacancy and return its id. If another process wrote it first, raise an error, which rolls the
-        transaction back.
+        """Write the vacancy and return its id. If another process wrote the vacancy first, raise an error, which rolls
+        the transaction back.
         """
         score = float(vaga["score_importacao"] or 0.0)
         parecer = Parecer(decisao=DecisaoDaImportacao.IMPORTAR, score=score, motivo="aprovada_por_pessoa")
@@ -200,7 +202,9 @@ class Revisao:
     async def _note(
         self, transaction: Transaction, by: str, action: str, id: str, after: dict[str, Json], now: datetime
     ) -> None:
-        """Write ids and names of changed fields to the audit log, but no text of the message or the operator."""
+        """Write a review to the audit log, with ids and the names of changed fields. Texts of the message and of the
+        operator are not written.
+        """
         before: dict[str, Json] = {"status": "aguardando_revisao"}
         await self._audit.note(
             transaction, actor=by, action=f"vaga_grupo.{action}", subject=f"vaga_grupo:{id}", before=before, after=after,
@@ -285,10 +289,10 @@ class Revisao:
 
 
 def rotuladas(rows: Sequence[Row | Mapping[str, Any]], zone: ZoneInfo) -> list[dict[str, Any]]:
-    """Return one label per message. ``rows`` has the reviewed vacancies, ordered by message.
+    """Convert reviewed vacancies to labelled messages, one label per message. ``rows`` must be ordered by message.
 
-    A message whose vacancies were all rejected is not an offer. Its category is unknown, because the operator does not
-    state one.
+    If all vacancies of a message were rejected, the label is that the message is not an offer. Its category is unknown,
+    because the operator does not state one.
     """
     return [_rotulo([*own], zone) for _, own in groupby(rows, key=lambda row: row["mensagem_id"])]
 

@@ -8,8 +8,8 @@
              ├──▶ cancelada      withdrawn, or vencida: its start passed
              └──▶ aguardando_confirmacao ──▶ aberta | anunciada | reservada | fechada   (external hand-off)
 
-A change locks the vacancy, checks its state and writes the new state, a line of ``vagas_historico`` and a business
-event in the caller's transaction. ``confirmada`` is a state of old data and has no transitions.
+A change locks the vacancy and checks its state. Then it writes the new state, a line of ``vagas_historico`` and a
+business event in the caller's transaction. ``confirmada`` is a state of old data and has no transitions.
 """
 
 from collections.abc import Mapping
@@ -78,8 +78,8 @@ class Transicoes:
         now: datetime,
         cliente_id: str | None = None,
     ) -> bool:
-        """Change a vacancy that ``travar`` locked. Returns False if its state does not permit the change.
-        ``cliente_id`` is the doctor for whom it is reserved.
+        """Change the state of a vacancy that ``travar`` locked. Returns False if the current state does not permit the
+        change. ``cliente_id`` is the doctor for whom the vacancy is reserved.
         """
         id, de = str(vaga["id"]), StatusDaVaga(vaga["status"])
         if para not in PERMITIDAS[de]:

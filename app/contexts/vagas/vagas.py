@@ -2,8 +2,8 @@
 
     names become ids ──▶ the first vacancy with a key is the principal ──▶ import, review or discard
 
-Every stage is idempotent: new ids are derived from the input, and a key belongs to one extracted vacancy. A retry after
-a crash therefore writes the same rows.
+Every stage is idempotent: new ids are derived from the input, and each deduplication key belongs to one extracted
+vacancy. A retry after a crash therefore writes the same rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -124,8 +124,8 @@ class Vagas:
     def resultado(
         self, vaga: Row | Mapping[str, Any], parecer: Parecer, now: datetime, *, por: str = MAQUINA
     ) -> Writes:
-        """Return the statements that store a decision. If the decision is to import, they also store the vacancy and
-        the first line of its history. If it is to discard, they release the key.
+        """Return the statements that store a decision about an extracted vacancy. An import also stores the vacancy and
+        the first line of its history. A discard also releases the deduplication key.
         """
         is_imported = parecer.decisao is DecisaoDaImportacao.IMPORTAR
         vaga_id = id_de("vacancy", vaga["id"])
@@ -147,8 +147,8 @@ class Vagas:
         return Writes(((self.queries.judged, judged), *made, *free))
 
     async def _add_source_of(self, vaga: Row, principal: str, now: datetime) -> Done:
-        """Store the message as one more source of the principal, which is the first extracted vacancy with the same
-        key. If the author is the same, the message may correct the principal.
+        """Store the message as another source of the principal, which is the first extracted vacancy with the same key.
+        If the author is the same, the message may correct the principal.
         """
         repeats = (self.queries.repeats, {"id": vaga["id"], "principal": principal, "now": now})
         review = (self.queries.send_to_review, {"id": vaga["id"], "now": now})
@@ -185,7 +185,9 @@ class Vagas:
         return id, 1.0, learnt
 
     def fonte(self, vaga: Row | Mapping[str, Any], principal: str, now: datetime) -> Writes:
-        """Return the statements that add the message of an extracted vacancy to the sources of the principal."""
+        """Return the statements that add the message of an extracted vacancy to the sources of the principal (the first
+        extracted vacancy with the same key).
+        """
         values = {
             "id": principal,
             "mensagem_id": vaga["mensagem_id"],
@@ -206,8 +208,8 @@ class Vagas:
         return {row["id"]: row for row in await self._database.all(self.queries.vagas, ids=AsJson(list(ids)))}
 
     async def _take_keys(self, asked: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], str]:
-        """Claim keys, and return the id of the vacancy that has each key. If several vacancies of the batch have the
-        same key, the first one gets it.
+        """Claim deduplication keys, and return the id of the vacancy that owns each key. If several vacancies of the
+        batch have the same key, the first one gets it.
         """
         first: dict[str, str] = {}
         for hash, vaga in asked:
@@ -222,11 +224,11 @@ class Vagas:
 def chave_de(
     vaga: Row | Mapping[str, Any], hospital_id: str | None, especialidade_id: str | None, periodo_id: int | None
 ) -> str | None:
-    """Return the deduplication key, or None if the speciality is unknown. Vacancies with the same place, day, period
-    and speciality have the same key.
+    """Return the deduplication key of a vacancy, or None if its speciality is unknown. Vacancies with the same place,
+    day, period and speciality have the same key.
 
-    If the place has no id, its name counts. If there is no place, the text of the message counts, so that a forwarded
-    copy has the same key.
+    A place without an id is compared by its name. If there is no place, the text of the message is part of the key, so
+    that a forwarded copy has the same key.
     """
     if especialidade_id is None:
         return None
@@ -237,7 +239,9 @@ def chave_de(
 
 
 def _canary_mark(vaga: Row | Mapping[str, Any]) -> str:
-    """Return a text for the deduplication key that makes canary messages differ from real vacancies."""
+    """Return a text that is part of the deduplication key, so that a canary message (a synthetic offer) never equals a
+    real vacancy.
+    """
     return CANARIO if vaga["grupo_tipo"] == CANARIO else ""
 
 

@@ -1,4 +1,4 @@
-"""Facts that a messenger delivers, independent of the gateway's format."""
+"""Types for the facts in a webhook delivery, independent of the gateway's format."""
 
 from datetime import datetime
 from typing import TypeAlias
@@ -10,7 +10,7 @@ from batuta.kernel import Json, dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recebida:
-    """An inbound message to one of our chips. ``texto`` is empty if the message has only ``midia``."""
+    """A private message to one of our chips. ``texto`` is empty if the message has only ``midia``."""
 
     message_id: str
     instance: str
@@ -23,7 +23,7 @@ class Recebida:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeGrupo:
-    """A message in a group of one of our chips. ``citada`` is the message to which it replies."""
+    """A message in a group that one of our chips belongs to. ``citada`` is the message to which it replies."""
 
     message_id: str
     instance: str
@@ -39,7 +39,7 @@ class DeGrupo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eco:
-    """A message that one of our chips sent. Julia or a person with the phone wrote the message."""
+    """A report that one of our chips sent a message. Julia or a person with the phone wrote the message."""
 
     message_id: str
     instance: str
@@ -60,8 +60,8 @@ class Recibo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ligacao:
-    """A change of a chip's connection. ``code`` is the reason of a disconnection. ``em`` is the time on the gateway's
-    clock.
+    """A change of a chip's connection. ``code`` is the reason if the connection was lost. ``em`` is the time on the
+    gateway's clock.
     """
 
     instance: str
@@ -73,7 +73,7 @@ class Ligacao:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EscritaNaCentral:
-    """A message to the doctor that a person of the team wrote in the help desk."""
+    """A message to a doctor that a person of the team wrote in the help desk."""
 
     central_id: int  # id of the conversation in the help desk
     message_id: int

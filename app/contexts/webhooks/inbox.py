@@ -1,8 +1,8 @@
-"""The inbox of webhooks. The api stores and acknowledges a delivery, and the worker processes it later. A repeated
+"""The inbox of webhooks. The API stores and acknowledges a delivery, and the worker processes it later. A repeated
 delivery changes nothing.
 
-The facts of a delivery are written in the transaction that settles its row. A delivery that failed half-way is
-therefore processed again from the beginning, and a processed delivery is never processed twice.
+The facts of a delivery are written in the transaction that settles its row. If the processing fails half-way, it starts
+again from the beginning. A processed delivery is never processed twice.
 """
 
 from collections.abc import Callable, Sequence
@@ -71,7 +71,7 @@ class Inbox:
         self._store = store
 
     async def keep(self, delivery: Entregue) -> bool:
-        """Store a delivery. When the call returns, the delivery is committed. Returns False for a repeated delivery."""
+        """Store and commit a delivery. Returns False if the delivery is already stored."""
         values: dict[str, object] = {
             "canal": delivery.canal,
             "instance_name": delivery.instance,
@@ -84,7 +84,7 @@ class Inbox:
 
 class InboxWork:
     """Processes stored deliveries. ``read`` extracts the facts of a delivery. ``central`` handles facts of the help
-    desk. If ``central`` is None, these facts are ignored.
+    desk; if it is None, they are ignored.
     """
 
     def __init__(
