@@ -72,7 +72,7 @@ class Causa:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progresso:
-    """Progress of a campaign."""
+    """Progress of a campaign: its messages by state, and the reasons why some were not sent."""
 
     campanha: Mapping[str, Any]
     enfileiradas: int  # all messages that were ever queued
@@ -114,8 +114,8 @@ class Campanhas:
         self._queries = campaign_queries(database.dialect)
 
     async def criar(self, nova: NovaCampanha, *, by: str) -> int:
-        """Create a draft of a campaign. An invalid text or filter raises an error now, and not only when the campaign
-        is due.
+        """Create a draft of a campaign. An invalid text or filter raises an error immediately, not when the campaign is
+        due.
         """
         await self._check(nova)
         now = self._clock.now()

@@ -85,7 +85,7 @@ class Lembrada:
 
 @dataclass(frozen=True, slots=True)
 class SemProva:
-    """The database was restored, and no proof exists whether the message was sent before the restore."""
+    """The database was restored, and it is unknown whether the message was sent before the restore."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,9 @@ class Ausente:
 
 @dataclass(frozen=True, slots=True)
 class Incerta:
-    """The channel cannot prove yet whether the message was sent. Another search makes no sense before ``until``."""
+    """The channel cannot prove yet whether the message was sent. A search before ``until`` would find no
+    proof either.
+    """
 
     why: str
     until: datetime | None = None

@@ -24,7 +24,7 @@ class Falha:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ficha:
-    """Data to open a conversation in the help desk. They do not include the doctor's phone number."""
+    """Data to open a conversation in the help desk, without the doctor's phone number."""
 
     conversa_id: str
     cliente_id: str

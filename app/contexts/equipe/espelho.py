@@ -93,12 +93,14 @@ class Espelho:
         self._queries = load_queries(MirrorQueries, "espelho.sql", database.dialect)
 
     async def chamada(self, transaction: Transaction, chamado: Chamado, *, now: datetime) -> None:
-        """Queue that a conversation needs a person, so that it is opened in the help desk."""
+        """Queue a conversation that needs a person, so that it is opened in the help desk."""
         if chamado.conversa_id is not None:
             await self._queue(transaction, chamado.conversa_id)
 
     async def mudada(self, transaction: Transaction, conversa_id: str, *, now: datetime) -> None:
-        """Queue that the conversation has ended, or that another person or Julia now handles it."""
+        """Queue a conversation that has ended, or that another person or Julia now handles, so that the help desk is
+        updated.
+        """
         await self._queue(transaction, conversa_id)
 
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:

@@ -135,8 +135,8 @@ class GroupJobs:
         return Done(result={"fila": await self._operacao.fila()})
 
     async def reprocessar_grupos_erro(self, call: JobCall) -> Outcome:
-        """Retry dead rows, each at the stage where it failed. ``estagio`` and ``limite`` restrict the rows to one stage
-        and to a number.
+        """Retry dead rows, each at the stage where it failed. ``estagio`` restricts them to one stage, and ``limite``
+        limits their number.
         """
         stage, limit = call.params.get("estagio"), _number(call, "limite") if "limite" in call.params else 100
         if not limit or (stage is not None and stage not in tuple(Estagio)):

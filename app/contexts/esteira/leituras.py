@@ -1,5 +1,5 @@
 """The stages that process a message: heuristic, classification, extraction. Each stage stores its result and the
-threshold that it compared.
+threshold that it applied.
 """
 
 import asyncio

@@ -86,9 +86,7 @@ class Operacao:
         return Ciclo(por_estagio=worked, erros=0 if failed is None else failed["items"])
 
     async def fila(self) -> dict[str, Json]:
-        """Return the number of rows per stage. For older clients, the number of dead rows also appears as
-        ``erros_max_tentativas``.
-        """
+        """Return the number of rows per stage. ``erros_max_tentativas`` is the number of dead rows."""
         rows = await self._database.all(self._queries.counts)
         counts: dict[str, Json] = {stage.value: 0 for stage in Estagio}
         counts |= {row["estagio"]: row["items"] for row in rows}

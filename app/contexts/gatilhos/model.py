@@ -36,7 +36,7 @@ class Gatilho(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regra:
     """The limits of a trigger. ``chave`` is the switch that must be on. ``limite`` is the maximum number of doctors per
-    run, or for offers, of vacancies. ``cada`` is the number of messages for each doctor or vacancy.
+    run, or of vacancies if the trigger offers vacancies. ``cada`` is the number of messages for each doctor or vacancy.
     """
 
     tipo: Tipo

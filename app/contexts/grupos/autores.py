@@ -30,8 +30,8 @@ class AuthorQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Autor:
-    """An author of group messages after a block or its end. The block rejected ``rejeitadas`` of the author's vacancies
-    in review.
+    """The result of blocking or unblocking an author. ``rejeitadas`` is how many of the author's vacancies in review
+    the block rejected.
     """
 
     id: str

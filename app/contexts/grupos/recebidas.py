@@ -1,4 +1,4 @@
-"""Group messages with their results: the stage that discarded a message, its score and the reason."""
+"""Group messages with their results: the stage that discarded a message, the reason, and the score."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -42,8 +42,8 @@ class ReceivedMessageQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hoje:
-    """Counts of messages since midnight. In contrast, ``avisos`` counts all closing notices that wait for review,
-    including those of earlier days.
+    """Counts of messages since midnight. Only ``avisos`` also covers earlier days: it counts all closing notices that
+    wait for review.
     """
 
     recebidas: int

@@ -30,7 +30,7 @@ class Externos:
             await self._handoffs.lembrado(transaction, mensagem.id, em=mensagem.em)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Request a person of the team if a message to the poster or the doctor's confirmation was not sent."""
+        """Ask a person of the team to help if a message to the poster, or the result for the doctor, was not sent."""
         id = mensagem.metadata.get(HANDOFF)
         if not isinstance(id, str) or mensagem.desfecho is Desfecho.DEDUPED:
             return

@@ -22,7 +22,7 @@ _IDS, _TIME, _MAC = 32, 8, 32
 
 @dataclass(frozen=True, slots=True)
 class Prova:
-    """The content of a confirmation link's token whose signature is valid."""
+    """The content of the token in a confirmation link. Its signature was checked."""
 
     handoff_id: str
     jti: str

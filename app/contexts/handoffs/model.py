@@ -124,8 +124,8 @@ class Decidido:
 def prazo(
     now: datetime, inicio: datetime, hours: Window, zone: ZoneInfo, limite: timedelta = PRAZOS.limite
 ) -> datetime | None:
-    """Return the deadline of a hand-off: ``limite`` after the sending hours are next open, but at most the start of the
-    shift. Return None if the shift begins before the poster can be asked.
+    """Return the deadline of a hand-off: ``limite`` after the sending hours are next open, but never later than the
+    start of the shift. Return None if the shift begins before the poster can be asked.
     """
     asked = hours.next_open(now, zone)
     return min(asked + limite, inicio) if asked < inicio else None

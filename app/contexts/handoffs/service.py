@@ -266,7 +266,7 @@ class Handoffs:
     async def pedir_pessoa(
         self, transaction: Transaction, cliente_id: str, motivo: MotivoDaPendencia, *, message_id: str, em: datetime
     ) -> None:
-        """Add a doctor or a poster to the pending list, so that a person of the team writes to them."""
+        """Add a doctor or a poster to the pending list, so that a person of the team takes over."""
         telefone = (await self._person(transaction, cliente_id))["telefone"]
         await self.parts.pendencias.abrir(
             transaction, motivo, message_id=message_id, telefone=telefone, endereco=telefone, cliente_id=cliente_id,
@@ -348,8 +348,8 @@ class Handoffs:
         return Aberto(id, ate)
 
     async def _poster(self, transaction: Transaction, vaga: Row, now: datetime) -> Row | None:
-        """Return the person who posted the vacancy. Return None if the phone number is invalid, or if Julia must not
-        write to it.
+        """Return the person who posted the vacancy. Return None if the phone number is invalid or must not receive
+        messages.
         """
         telefone = telefone_de(vaga["telefone"] or "")
         if telefone is None or not await self._pessoas.pode_receber(transaction, telefone):

@@ -62,8 +62,8 @@ class Derivacao:
     - ``abaixo``: number of fields that a later line states
     - ``padroes``: number of fields that no line states
     - ``produto``: number of vacancies from the same line
-    - ``preco``: distance of the price; 0 is the same line, then follow the heading, the section and the message; the
-    largest value means that there is no price
+    - ``preco``: where the price is, by distance: 0 is the same line, then follow the heading, the section and the
+      message; the largest value means that there is no price
     - ``disputa``: number of other prices that apply equally well
     - ``de_semana``: whether the day is named only by its weekday
     - ``do_bloco``: range of the line

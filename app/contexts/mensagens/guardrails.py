@@ -205,7 +205,9 @@ def decide(pedido: PedidoDeEnvio, medico: Medico, regras: RegrasDeEnvio, now: da
 
 
 def kind(pedido: PedidoDeEnvio, medico: Medico, regras: RegrasDeEnvio, now: datetime) -> TipoDeMensagem:
-    """Return the effective type of a message: its own type, or for a campaign the type of the campaign."""
+    """Return the effective type of a message: campaign, answer (while its inbound message is recent enough), or the
+    type that ``TIPOS`` assigns.
+    """
     if pedido.is_campaign:
         return TipoDeMensagem.CAMPANHA
     trato = TIPOS[pedido.tipo]

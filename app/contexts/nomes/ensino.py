@@ -1,5 +1,5 @@
-"""Show which hospital or speciality has a name, and remove a wrong name, because it affects how later messages are
-read.
+"""Find the hospital or speciality to which a name belongs, and remove a wrong name, because it affects how later
+messages are read.
 """
 
 from datetime import datetime

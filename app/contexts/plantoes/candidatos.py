@@ -1,4 +1,4 @@
-"""Choose the doctors who are offered a vacancy first. One statement scores every doctor who fits:
+"""Choose the doctors to whom a vacancy is offered first. One statement scores every doctor who fits:
 
     +100 worked a shift for us, +50 more in the same hospital    +50 × qualification (0 to 1)
     +30 never written to, +20 last written to 7 to 30 days ago, −50 less than 7 days ago
@@ -110,8 +110,8 @@ class Candidatos:
         )
 
     async def examinar(self, reading: Reading, vaga: Row, clientes: Sequence[str]) -> dict[str, Candidato]:
-        """Return these doctors by id. Each ``impedimento`` is the reason that prevents an offer of the vacancy, or
-        None. Unknown ids are omitted.
+        """Return these doctors by id, each with the reason that prevents an offer of the vacancy (``impedimento``), if
+        any. Unknown ids are omitted.
         """
         rows = await self._consider(reading, vaga, (), (), clientes, len(clientes))
         return {each.cliente_id: each for each in map(_candidato, rows)}

@@ -1,7 +1,7 @@
 """Add one open vacancy of the doctor's speciality to another message, such as a follow-up.
 
-This is an offer to the doctor: an acceptance reserves the vacancy, and the vacancy is not offered to the doctor again.
-The state of the vacancy does not change, so it can still be announced to others.
+The message is then an offer to the doctor: an acceptance reserves the vacancy, and the vacancy is not offered to the
+doctor again. The state of the vacancy does not change, so it can still be announced to others.
 """
 
 from collections.abc import Sequence

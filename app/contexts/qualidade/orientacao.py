@@ -30,7 +30,7 @@ NOTHING_TO_CONDENSE = define(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condensada:
-    """The text of a guidance, and the number of evaluations and corrections that it summarises."""
+    """The text of the guidance, and the number of evaluations and corrections that it summarises."""
 
     texto: str
     base: Mapping[str, Json]

@@ -110,8 +110,8 @@ class Relatorios:
         return await self.ver(relatorio.id)
 
     async def entregar_recusados(self, *, exceto: str) -> None:
-        """Send reports of the last 24 hours again that a destination refused. The caller itself sends the report
-        ``exceto``, so it is skipped.
+        """Send again the reports of the last 24 hours that a destination refused, except the report ``exceto``, which
+        the caller sends itself.
         """
         since = self._clock.now() - RETRY_FOR
         for destino in self.destinos:

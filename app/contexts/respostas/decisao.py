@@ -123,7 +123,7 @@ def reservada(resposta: Resposta, vaga: Vaga, fatos: Fatos) -> Reacao:
 
 
 def a_confirmar(vaga: Vaga, fatos: Fatos, *, ate: datetime) -> Reacao:
-    """Return the answer to a doctor that the poster must still confirm the vacancy, by the local time ``ate``."""
+    """Return the answer that informs a doctor that the poster must confirm the vacancy by the local time ``ate``."""
     said = _say(textos.A_CONFIRMAR, fatos, vaga, estagio=Estagio.NEGOCIANDO)
     return replace(said, texto=f"{said.texto} {textos.PRAZO.format(ate=quando(ate))}")
 

@@ -97,7 +97,7 @@ def random_id_of(id: str) -> int:
 
 
 def texto_de(mensagem: MensagemVista) -> str:
-    """Return the text under which a message is queued and recorded. If the message has no text, it is the type of the
+    """Return the text under which a message is queued and recorded. For a message without text, it is the type of the
     file in brackets.
     """
     return mensagem.texto or f"[{'mensagem' if mensagem.midia is None else mensagem.midia.tipo}]"

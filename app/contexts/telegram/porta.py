@@ -235,7 +235,7 @@ Atualizacao: TypeAlias = MensagemVista | Apagadas | LidaPeloOutro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Novidades:
-    """Updates in order of arrival. It is empty if nothing arrived within the limit.
+    """Updates in order of arrival. The sequence is empty if nothing arrived within the limit.
 
     ``marca`` is the position after these updates. The caller stores it in the transaction that stores the updates, and
     passes it to the next ``connect``, which then delivers all later updates. After a reconnection, updates may be
@@ -422,8 +422,8 @@ class Login(Protocol):
     async def check_password(self, senha: str, *, limit: timedelta) -> Entrou | Recusado | Falha: ...
 
     async def import_session(self, sessao: str, *, limit: timedelta) -> Entrou | Recusado | Falha:
-        """Check that a session that another program created is logged in. The other program must not use it
-        any more.
+        """Check that a session from another program is logged in. After that, the other program must not use the
+        session.
         """
         ...
 

@@ -1,9 +1,10 @@
 """The loops ``history`` and ``jobs``: back-fills (reading old messages of chats), and actions on messages that exist at
 Telegram.
 
-A back-fill reads one page per attempt. It stores the page together with its position, where it continues after a crash.
-Repeating an edit, a deletion or a read mark is harmless. A forward is a message to a doctor: this loop reads the
-original and queues the forward. The loop ``outbound`` then sends it under the same rules as every other message.
+A back-fill reads one page per attempt. It stores the page together with its position, so that it continues at this
+position after a crash. Repeating an edit, a deletion or a read mark is harmless. A forward is a message to a doctor:
+this loop reads the original and queues the forward. The loop ``outbound`` then sends it under the same rules as every
+other message.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -13,9 +13,9 @@ MOST = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VagaAberta:
-    """A vacancy, open or in review, that a message of the group of the notice offered.
+    """A vacancy, open or in review, that a message in the same group as the closing notice offered.
 
-    ``citavel`` is the messenger's id of that offer. A field that the offer does not state is None.
+    ``citavel`` is the messenger's id of the message with the offer. A field that the offer does not state is None.
     """
 
     id: str

@@ -37,9 +37,9 @@ class Chaves:
             await transaction.run(self._queries.free, id=id, hash=hash)
 
     async def tomar(self, transaction: Transaction, id: str, hash: str, now: datetime) -> str:
-        """Give a deduplication key to an extracted vacancy that an operator approved, and return the id of its owner.
-        If an undecided vacancy owns the key, it loses the key and becomes a duplicate. If a decided vacancy owns the
-        key, it stays the owner.
+        """Give a deduplication key to an extracted vacancy that an operator approved, and return the id of the vacancy
+        that then owns it. If an undecided vacancy owns the key, it loses the key and becomes a duplicate. If a decided
+        vacancy owns the key, it stays the owner.
         """
         holder = await self._take_key(transaction, id, hash, now)
         if holder == id or not await transaction.run(self._queries.become_duplicate, id=holder, principal=id, now=now):

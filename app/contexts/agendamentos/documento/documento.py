@@ -55,7 +55,9 @@ _SECOND_WEIGHTS: Final = range(11, 1, -1)
 
 
 def _check(numbers: list[int], weights: range) -> int:
-    """Return the CPF check digit of the numbers. Each number has one weight."""
+    """Return the check digit that follows the first numbers of a CPF. ``weights`` has one weight for each of these
+    numbers.
+    """
     rest = sum(map(mul, numbers, weights)) % 11
     return 0 if rest < 2 else 11 - rest
 

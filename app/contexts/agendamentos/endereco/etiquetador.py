@@ -159,7 +159,7 @@ class Etiquetador:
         return [*done, *max(paths)[1]]
 
     def _margin(self, every: Sequence[Sequence[tuple[int, int]]], joins: Sequence[str], found: Sequence[int]) -> int:
-        """Return the smallest fall of the labelling's score that the change of a single label causes."""
+        """Return how much the score of the labelling falls at least if a single label changes."""
         least = _FAR
         last = len(found) - 1
         for place, scores in enumerate(every):

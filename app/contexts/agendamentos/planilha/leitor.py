@@ -122,8 +122,8 @@ def aberta(content: bytes, name: str, escolhidas: Mapping[str, str] = NENHUMA) -
 
 
 def _read_workbook(content: bytes, examined: Examinado, escolhidas: Mapping[str, str]) -> Folha:
-    """Open all visible sheets that contain appointments. If no sheet contains appointments, refuse the file. The reason
-    is the one of the sheet that comes closest.
+    """Open all visible sheets that contain appointments. If no sheet contains appointments, refuse the file for the
+    reason that excludes the most similar sheet.
     """
     from python_calamine import CalamineError
 

@@ -114,7 +114,7 @@ def _regioes(found: Sequence[Linha], vocabulario: Vocabulario) -> Iterator[list[
 
 
 def _inteiras(rows: list[Fila]) -> Iterator[list[Fila]]:
-    """Yield the rows from the header on. Yield nothing if no row is a header."""
+    """Yield the rows of a table from its header on. Yield nothing if no row is a header."""
     for at in range(len(rows) - 1):
         if _cabeca(rows[at]) is not None or _e_calendario(rows[at : at + 2]):
             yield rows[at:]

@@ -38,8 +38,8 @@ _COST = {"e": 2, "ou": 2, ",": 3, ";": 5, "/": 5, "|": 5, "\n": 9, ".": 5, "\x01
 
 @dataclass(slots=True, unsafe_hash=True)
 class Regra:
-    """A price with its conditions. ``so_condicao`` has the marks (recognised words) whose only meaning is when this
-    price applies.
+    """A price with its conditions. ``so_condicao`` has the marks (recognised words) whose only purpose is to say when
+    this price applies.
     """
 
     preco: Preco

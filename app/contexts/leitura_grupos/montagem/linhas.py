@@ -112,7 +112,8 @@ def _juntos(runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) -> list[Dias
 
 
 def _sem_o_fechado(runs: list[Dias], plano: str, closed: Sequence[Marca]) -> list[Dias]:
-    """Split a list of days after a day that a closing word in brackets follows, because the word closes only that day.
+    """If a closing word in brackets follows a day of a list, separate that day from the days before it, because the
+    word closes only that day.
 
     Example: "10/08, 11/08 (preenchido), 12/08".
     """

@@ -547,7 +547,7 @@ def _lido(mark: Turno, length: int | None) -> _Turno:
 
 
 def _rivais(fitting: Sequence[Regra]) -> int:
-    """Return how many other prices have equally specific conditions as the first of the applicable prices."""
+    """Return how many other prices have conditions as specific as those of the first applicable price."""
     if len(fitting) < 2:
         return 0
     best = fitting[0].peso
