@@ -189,7 +189,7 @@ def test_command_of_an_application_that_is_not_found_says_where_to_go(
         ),
         (
             ("token", "create", "--name", " ", "--scope", "read"),
-            "o nome ' ' é inválido para token: informe quem vai usar o token",
+            "o nome ' ' é inválido para token: informe a pessoa ou o programa que vai usar o token",
             "' ' cannot be the name of a token: name the person or program that will use the token",
         ),
     ],

@@ -277,7 +277,7 @@ def test_resume_reports_which_jobs_are_still_held(batuta: Command) -> None:
     batuta("pause", "tidy", "--for", "2h")
     out = batuta("resume", "tudo")[1]
     assert "a próxima execução é no próximo disparo" in out
-    assert "menos a parte ainda suspensa por: chave pause.job.tidy ligada" in out
+    assert "tarefas agendadas ainda suspensas por: chave pause.job.tidy ligada" in out
     batuta("pause", "ofertas")
     assert "chave offers.enabled desligada" in batuta("resume", "offer")[1]
 

@@ -94,6 +94,7 @@ def test_api_client_manages_schedules(work_url: str) -> None:
         assert client.post("/schedules/one/backfill", json=span).json()["fires"] == 2
         assert client.post("/schedules/none/pause").status_code == 404
         near = client.post("/schedules?lang=en", json={**body, "name": "two", "task": "sned"}).json()["detail"]
-        assert near == "Correct the request and send it again: there is no task 'sned': did you mean send?"
+        assert near.startswith("The request was refused. Correct the request and send it again. ")
+        assert near.endswith("Cause: there is no task 'sned': did you mean send?")
         assert client.delete("/schedules/one").status_code == 200
         assert client.get("/schedules").json() == {"schedules": []}

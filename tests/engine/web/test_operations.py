@@ -83,7 +83,7 @@ async def test_form_and_result_of_a_paused_job_say_who_paused_it_and_offer_to_re
     assert [each for each in ("rui", "manutenção", f"até {until}", "continua suspensa") if each not in says] == []
     assert '<option value="sim" selected>' in form
     done = await act(panel, "job.run", tarefa="paused", suspensa="sim")
-    assert "A tarefa agendada continua suspensa" in done.text
+    assert "Ela continua suspensa" in done.text
     assert (done.url.path, "/painel/acoes/resume?alvo=job%3Apaused" in done.text) == ("/painel/tarefas/paused", True)
 
 
