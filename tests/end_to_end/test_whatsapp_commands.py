@@ -74,13 +74,13 @@ def _fresh() -> Iterator[None]:
 def test_doctor_reports_missing_webhooks_and_the_command_configures_them(gateway: str, batuta: Command) -> None:
     found = run_doctor(batuta)
     assert "the WhatsApp gateway accepts our key and has 2 instances" in found
-    assert found[f"webhook of {SENDER} not configured"] is not None
+    assert found[f"the webhook of {SENDER} is not configured"] is not None
     code, said, _ = batuta(*JULIA, "configurar-webhook", SENDER)
     assert (code, said.strip()) == (0, f"{SENDER} now sends its events to {HOOK}")
     found = run_doctor(batuta)
-    assert found[f"webhook of {SENDER} configured"] is None
+    assert found[f"the webhook of {SENDER} is configured"] is None
     assert f"instance {SENDER} is connected" in found
-    step = found[f"webhook of {LISTENER} not configured"]
+    step = found[f"the webhook of {LISTENER} is not configured"]
     assert step is not None
     assert step.startswith(f"run `batuta configurar-webhook {LISTENER}`")
 
@@ -137,8 +137,8 @@ def test_doctor_reports_a_closed_line_and_a_webhook_to_another_address(gateway: 
             http.post(f"/evolution/webhook/set/{instance}", headers={"apikey": KEY}, json={"webhook": webhook})
     found = run_doctor(batuta)
     assert f"instance {SENDER} is disconnected (last code: 403)" in found
-    assert f"webhook of {SENDER} points to another address: http://outro.exemplo.test/x" in found
-    assert any(what.startswith(f"webhook of {LISTENER} does not send CONNECTION_UPDATE") for what in found)
+    assert f"the webhook of {SENDER} points to another address: http://outro.exemplo.test/x" in found
+    assert any(what.startswith(f"the webhook of {LISTENER} does not send CONNECTION_UPDATE") for what in found)
     with httpx2.Client(base_url=gateway, trust_env=False) as http:
         split = {"enabled": True, "url": HOOK, "byEvents": True}
         http.post(f"/evolution/webhook/set/{SENDER}", headers={"apikey": KEY}, json={"webhook": split})

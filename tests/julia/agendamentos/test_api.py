@@ -257,7 +257,7 @@ def test_terminal_shows_an_appointment_and_the_imports(
     batuta: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
-    assert batuta(*JULIA, "agendamentos", "importacoes")[1].strip() == "no import"
+    assert batuta(*JULIA, "agendamentos", "importacoes")[1].strip() == "no imports"
     (folder / "agenda.xlsx").write_bytes(xlsx([HEADER, patient(1), patient(2)]))
     said = batuta(*JULIA, "agendamentos", "importar", "agenda.xlsx")[1]
     (brought,) = json.loads(batuta(*JULIA, "agendamentos", "importacoes", "--json")[1])["imports"]

@@ -78,8 +78,8 @@ async def _filled(folder: Path) -> None:
 
 def test_terminal_lists_messages_and_vacancies(folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
-    assert batuta(*JULIA, "grupos", "mensagens", "--descartadas")[1].strip() == "no message"
-    assert batuta(*JULIA, "grupos", "vagas")[1].strip() == "no open vacancy"
+    assert batuta(*JULIA, "grupos", "mensagens", "--descartadas")[1].strip() == "no messages"
+    assert batuta(*JULIA, "grupos", "vagas")[1].strip() == "no open vacancies"
     code, _, err = batuta(*JULIA, "grupos", "mensagens", "--motivo", "qualquer")
     assert (code, "nao_eh_oferta" in err) == (2, True)
     asyncio.run(_filled(folder))

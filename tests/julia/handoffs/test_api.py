@@ -188,7 +188,7 @@ async def test_manual_call_of_the_job_answers_figures(julia: Julia) -> None:
 
 def test_the_terminal_opens_shows_and_decides(folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
-    assert batuta(*JULIA, "handoffs", "listar")[1].strip() == "no hand-off"
+    assert batuta(*JULIA, "handoffs", "listar")[1].strip() == "no hand-offs"
     vaga, doctor = asyncio.run(_parties(folder))
     code, out, err = batuta(
         *JULIA, "handoffs", "abrir", "--vaga", vaga[:13], "--medico", doctor, "--motivo", "ligou", "--json"

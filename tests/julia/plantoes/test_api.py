@@ -173,7 +173,7 @@ def test_the_terminal_leads_a_vacancy_through_its_life(
     folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
-    assert batuta(*JULIA, "vagas", "listar")[1].strip() == "no vacancy"
+    assert batuta(*JULIA, "vagas", "listar")[1].strip() == "no vacancies"
     ana, bia = asyncio.run(_people(folder))
     day = f"{SystemClock().now() + timedelta(days=3):%d/%m/%Y}"
     new = (
@@ -198,7 +198,7 @@ def test_the_terminal_leads_a_vacancy_through_its_life(
     assert "R$ 1,500.00" in out
     assert batuta(*JULIA, "vagas", "anunciar", id)[0] == 2
     assert (
-        f"vacancy {id}: offered to 1 doctor; it is announced"
+        f"vacancy {id}: offered to 1 doctor; status: announced"
         in batuta(*JULIA, "vagas", "anunciar", id, "--medico", ana)[1]
     )
     assert "this vacancy was offered before" in batuta(*JULIA, "vagas", "anunciar", id, "--medico", ana)[1]
@@ -209,7 +209,7 @@ def test_the_terminal_leads_a_vacancy_through_its_life(
     code, _, err = batuta(*JULIA, "vagas", "reservar", id, "--medico", bia)
     assert (code, "already taken" in err) == (1, True)
     assert batuta(*JULIA, "vagas", "cancelar", id, "--motivo", "outro")[0] == 1
-    assert "released; its status is announced" in batuta(*JULIA, "vagas", "liberar", id, "--motivo", "trocou")[1]
+    assert "released; status: announced" in batuta(*JULIA, "vagas", "liberar", id, "--motivo", "trocou")[1]
     assert "reserved" in batuta(*JULIA, "vagas", "reservar", id, "--medico", bia)[1]
     asyncio.run(_age(folder))
     assert id in batuta(*JULIA, "vagas", "listar", "--status", "pendente_confirmacao")[1]

@@ -70,7 +70,7 @@ async def test_conversations_that_wait_for_a_person_come_first(painel: Painel) -
     ("language", "unassigned", "labels"),
     [
         ("pt-BR", "ninguém ainda", ("sem responsável", "o médico pediu uma pessoa")),
-        ("en", "no person yet", ("not taken over", "doctor asked for a person")),
+        ("en", "no person yet", ("no person has taken it over", "the doctor asked for a person")),
     ],
 )
 async def test_conversation_without_a_person_names_none_and_says_why_it_waits(
@@ -250,7 +250,7 @@ async def test_an_operator_decides_about_messages_in_doubt(painel: Painel) -> No
 
 async def test_without_a_message_in_doubt_the_page_says_when_one_appears(painel: Painel) -> None:
     async with painel.browser(*READER) as reader:
-        assert "No message in doubt" in text_of(await reader.get("/painel/conversas/duvidas?lang=en"))
+        assert "No messages in doubt" in text_of(await reader.get("/painel/conversas/duvidas?lang=en"))
 
 
 async def test_an_operator_decides_about_probable_opt_outs(painel: Painel) -> None:
