@@ -257,7 +257,7 @@ def test_texts_of_operators_and_jobs_are_shown_unchanged(batuta: Command, folder
 
 
 def test_resume_reports_what_still_holds_the_job(batuta: Command) -> None:
-    assert "a próxima execução é no próximo disparo" in batuta("resume", "pulse")[1]
+    assert "volta a ser executada no próximo disparo" in batuta("resume", "pulse")[1]
     batuta("pause", "live", "--reason", "obra na rede")
     code, out, _ = batuta("resume", "pulse")
     assert code == 0
@@ -270,13 +270,13 @@ def test_resume_reports_what_still_holds_the_job(batuta: Command) -> None:
     assert as_json(batuta("resume", "pulse", "--json"))["still_held_by"] == ["pause.all", "pause.category.live"]
     batuta("resume", "live")
     assert "chave pause.all ligada" in batuta("resume", "pulse")[1]
-    assert "a próxima execução é no próximo disparo" in batuta("resume", "tudo")[1]
+    assert "volta a ser executada no próximo disparo" in batuta("resume", "tudo")[1]
 
 
 def test_resume_reports_which_jobs_are_still_held(batuta: Command) -> None:
     batuta("pause", "tidy", "--for", "2h")
     out = batuta("resume", "tudo")[1]
-    assert "a próxima execução é no próximo disparo" in out
+    assert "suspensão removida" in out
     assert "tarefas agendadas ainda suspensas por: chave pause.job.tidy ligada" in out
     batuta("pause", "ofertas")
     assert "chave offers.enabled desligada" in batuta("resume", "offer")[1]

@@ -370,7 +370,8 @@ async def test_the_refusal_of_a_held_job_names_the_field_of_the_form(panel: Pane
 
 
 @pytest.mark.parametrize(
-    ("language", "title"), [("pt-BR", "Tentar de novo os 2"), ("en", "Retry these 2"), ("pt-BR", "Descartar os 2")]
+    ("language", "title"),
+    [("pt-BR", "Tentar de novo os 2 itens"), ("en", "Retry these 2 items"), ("pt-BR", "Descartar os 2 itens")],
 )
 async def test_the_form_of_a_group_has_the_count_of_its_button(panel: Panel, language: str, title: str) -> None:
     @panel.work.task()

@@ -70,7 +70,7 @@ async def test_conversations_that_wait_for_a_person_come_first(painel: Painel) -
     ("language", "unassigned", "labels"),
     [
         ("pt-BR", "ninguém ainda", ("sem responsável", "o médico pediu uma pessoa")),
-        ("en", "no person yet", ("no person has taken it over", "the doctor asked for a person")),
+        ("en", "no person yet", ("no person responsible", "the doctor asked for a person")),
     ],
 )
 async def test_conversation_without_a_person_names_none_and_says_why_it_waits(
