@@ -143,7 +143,7 @@ def test_doctor_reports_a_closed_line_and_a_webhook_to_another_address(gateway: 
         split = {"enabled": True, "url": HOOK, "byEvents": True}
         http.post(f"/evolution/webhook/set/{SENDER}", headers={"apikey": KEY}, json={"webhook": split})
     assert (
-        f"instance {SENDER} sends each kind of event to a separate address, where no program receives it"
+        f"instance {SENDER} sends each kind of event to a separate address, so Julia receives none of the events"
         in run_doctor(batuta)
     )
     assert "token=segredo" not in str(found)

@@ -24,7 +24,7 @@ from tests.julia.web.test_access import LOCAL, OPEN, OWN_SECRET, SECRETS, SIGNED
 from tests.julia.web.test_api import BEARER, Julia, is_problem, open_julia
 
 FREE = "texto livre da paciente"
-CNS = "700000000000005"
+CNS = "765863883151671"  # digits that no float of /metrics ends with
 EXAM = "beta-HCG"
 STREET = "Rua das Acácias Inventadas"
 CPF = "52998224725"
