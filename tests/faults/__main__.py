@@ -61,43 +61,49 @@ PARTS = (
         "queue",
         "T01 T02 T03 T04 T05 T06 T07 T08 T29 T30 T31 T33 T35 T48 T49 relay wake",
         "an accepted item",
-        "it is not complete at the end",
-        "it has two effects",
+        "it is not done at the end of the test",
+        "it had its effect twice",
     ),
     (
         "guards",
         "T36 T44",
         "a call that an endpoint received",
-        "a violated limit: too many calls in a window, or a call to an open circuit or before `Retry-After`",
+        "the call broke a rule: too many calls in a period, a call to an open circuit breaker, or a call before `Retry-After`",
         "–",
     ),
     (
         "sender",
         "T22 T36 T39 T40 T43 incident",
         "a message accepted into `fila_mensagens`",
-        "it was neither sent nor waits for a decision",
+        "it was not sent, and no person was asked to decide about it",
         "it was sent twice",
     ),
-    ("import", "S4", "a row of the uploaded file", "it is missing or unread at the end", "it exists twice"),
+    (
+        "import",
+        "S4",
+        "a row of the uploaded file",
+        "it is missing or not parsed at the end of the test",
+        "it exists twice",
+    ),
     (
         "hanging code",
         "T09 T24 T25 T26 T27 T28 S3.1 S3.2 S3.3 soak",
-        "a task accepted while other code hangs, or an expected line",
+        "a task accepted while other code hangs, or an expected log line",
         "it is not done at the end",
         "–",
     ),
     (
         "database under load",
         "T23 busy",
-        "an item, or a lease; in T23 a snapshot stays open on PostgreSQL while items arrive",
-        "a lease that another process could take",
+        "an item, or a lease",
+        "another process could take the lease",
         "–",
     ),
     (
         "parent",
         "T09 T25 T26 T28",
-        "a process, or an accepted task",
-        "it was not replaced, outlived its parent, or is not done",
+        "a process that must be replaced, or an accepted task",
+        "the process was not replaced or outlived its parent, or the task is not done",
         "–",
     ),
     (
@@ -105,7 +111,7 @@ PARTS = (
         "T45",
         "the request of a doctor who wants a vacancy",
         "it has no answer",
-        "two doctors have one vacancy",
+        "two doctors got the same vacancy",
     ),
     (
         "hand-offs",
@@ -118,13 +124,13 @@ PARTS = (
         "Telegram",
         "S3.1 S3.2 S3.3 S3.4 T24 T25 T26 T27 T28 T39 T42 soak",
         "a message accepted into `telegram_saida`; in T27 a received message, in S3.2 a loop, in S3.3 a heartbeat",
-        "it is not sent, or not stored, at the end",
+        "it is not sent, or not stored, at the end of the test",
         "it was sent or stored twice",
     ),
     (
         "shutdown",
         "stop",
-        "an item or run in work at SIGTERM",
+        "an item or run in progress at SIGTERM",
         "it neither ended nor was handed back",
         "its handler had its effect twice",
     ),
@@ -132,11 +138,12 @@ PARTS = (
 PREFACE = """# Fault tests and their figures
 
 `python3 dev.py faults --write` runs the long form of the tests and writes this page. `python3 dev.py test` runs the same tests in a short form.
-Each test breaks a real process, database or clock and compares the result with independent records.
+Each test kills, freezes or disturbs a real process, database or clock, and compares the result with independent records.
 
 ## Terms
 
-A test counts *targets*, and how many of them were *lost* or *doubled*. The meaning of these words depends on the part of the system:
+A test counts *targets*, for example accepted items, and how many of them were *lost* or *doubled*. This table defines the three words for each part
+of the system:
 
 {parts}
 
@@ -147,42 +154,43 @@ Two more counts apply to the scheduler only. *Early*: a fire started before its 
 - **Scheduler.** An oracle, a second program that shares no code with the engine, computes the expected fires minute by minute. The jobs
   call an endpoint, a separate process that syncs every call to disk. `tests.judges` compares the oracle, the endpoint and the execution
   log.
-- **Clocks.** In some tests (T13–T15, T17, T18, T20, T22) the clock is faster than the machine's clock, or the test moves it by hand, so a
-  few seconds stand for hours. T47 (`python3 dev.py faults test_two_weeks`) breaks nothing: Julia's timetables run for two weeks on a
-  simulated clock, in a zone with daylight saving time and in a zone without it.
+- **Clocks.** Some tests (T13–T15, T17, T18, T20, T22) use a simulated clock that is faster than the machine's clock or jumps, so that a few
+  seconds stand for hours. T47 (`python3 dev.py faults test_two_weeks`) injects no fault: Julia's timetables run for two weeks on a simulated
+  clock, in a time zone with daylight saving time and in a zone without it.
 - **Queue.** Workers are separate processes and use the machine's clock. Each run of an item writes a line when it starts. The effect of a
   run is a row that commits with the outcome of the item. If a worker dies before this commit, the item is *repeated*, which is allowed.
-  Only a second effect counts as *doubled*. With ARQ (rows "relay"), a second run counts as *doubled*.
+  An item counts as *doubled* only after a second effect. In the rows "relay" (tasks on ARQ), a second run counts as *doubled*.
 - **Sender.** The simulated WhatsApp is a separate process that keeps a receipt of each message that it received. `judge_messages` compares
   accepted messages, receipts and the queue. The clock is five or eight times as fast as the machine's clock.
-  - *Parked* messages wait for a person, because nothing proves whether they were sent.
-  - *Given up* messages were being sent at three kills of their worker, and were provably not sent. The test *revives* them with a retry by hand.
+  - *Parked* messages wait for the decision of a person, because Julia cannot prove whether they were sent.
+  - *Given up* messages were interrupted by three kills of their worker and were provably not sent. The test *revives* them: it retries them as
+    an operator would.
 - **Import.** The client sends the file again until the API confirms every row. The clock is ten times as fast as the machine's clock.
-- **Hanging code.** The column "Seen" has the time until the problem was found, and the time until the process worked again. Each test also
+- **Hanging code.** The column "Seen" has the time until Batuta found the problem, and the time until the process worked again. Each test also
   requires the stack of the hanging code in `worker_restarts` and in the log. In rows with "under `up`", `batuta up` restarts the process;
   in other rows, the test restarts it.
-- **Vacancies.** Processes send requests of doctors and sync each answer to disk. After a restart, a process repeats the requests that have
-  no answer. The answers, the state of the vacancy, its history and the business events must name the same doctor.
+- **Vacancies.** Test processes request vacancies for doctors and sync each answer to disk. After a restart, a process repeats the requests
+  that have no answer. The answers, the state of the vacancy, its history and the business events must name the same doctor.
 - **Hand-offs.** Two workers send messages and run `processar_handoffs` continuously. When no due work is left, the test moves the clock
   forward. The receipts of the simulated WhatsApp, the hand-offs and the vacancies must agree. No message may be sent at night or after the
   decision of the poster. Each message that was given up after three kills must have an entry in the pending list. The test then
-  *revives* it with a retry by hand, so every message counts.
+  *revives* the message: it retries the message as an operator would.
 - **Telegram** (rows that begin with "Telegram"). The simulated Telegram and the worker are separate processes, and the test kills them
   separately. The simulated Telegram keeps a receipt of each message, even if it is killed. No person decides about messages in doubt.
   Latency is the time from the enqueue to the receipt.
-- **Parent.** In rows without a database ("–"), parent and children are small programs that belong to the test. Their time limits are two seconds.
+- **Parent.** In rows without a database ("–"), the parent and its child processes are small programs of the test, with time limits of two seconds.
 
 ## Figures
 """  # noqa: E501 - rows of a table
 AFTERWORD = """
 ## Limits of the figures
 
-- Processes and PostgreSQL shared one machine. No test cut the power. Only T18 gave processes different clocks.
-- A fast clock also multiplies the delays of the machine. Therefore a fire may start later than in production and still count: 30 s in T10,
+- All processes and PostgreSQL ran on one machine. No test cuts the power. Only in T18 do the processes have different clocks.
+- A fast clock also multiplies the delays of the machine. Therefore a test accepts a fire that starts late by its clock: up to 30 s in T10,
   40 s in T14, 50 s in T12, 10 s in T11.
 - In the tests of the queue a lease lasts one or a few seconds; in production it lasts 30 seconds.
-- The tests of a full disk use a tmpfs of 16 MB. Only root can mount it, so these tests are skipped for other users. strace produces the
-  failing system calls.
+- The tests of a full disk use a tmpfs of 16 MB. Only root can mount a tmpfs, so these tests are skipped for other users. The tests of failing
+  system calls use strace.
 - A row without a date was measured with an older revision of the code, before dates were recorded.
 - The runs of 2026-11-16 and 2026-11-17 shared two cores with ten and more other programs, so their durations cannot be compared with other runs.
 """  # noqa: E501 - one line per statement
