@@ -153,7 +153,7 @@ Two more counts apply to the scheduler only. *Early*: a fire started before its 
 
 - **Scheduler.** An oracle, a second program that shares no code with the engine, computes the expected fires minute by minute. The jobs
   call an endpoint, a separate process that syncs every call to disk. `tests.judges` compares the oracle, the endpoint and the execution
-  log.
+  log. *Lateness* is the time from the instant of a fire to the start of its run.
 - **Clocks.** Some tests (T13–T15, T17, T18, T20, T22) use a simulated clock that is faster than the machine's clock or jumps, so that a few
   seconds stand for hours. T47 (`python3 dev.py faults test_two_weeks`) injects no fault: Julia's timetables run for two weeks on a simulated
   clock, in a time zone with daylight saving time and in a zone without it.

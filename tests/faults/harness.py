@@ -172,8 +172,8 @@ class Plant:
             if (fire := fires.get(each.key)) is not None
         )
         if not late:
-            return "none begun"
-        return f"begun {late[len(late) // 2]:.2f} s after the instant, p99 {late[len(late) * 99 // 100]:.2f} s, in real time"
+            return "no run started"
+        return f"lateness p50 {late[len(late) // 2]:.2f} s, p99 {late[len(late) * 99 // 100]:.2f} s, in real time"
 
     def targets(self, until: datetime, downs: Collection[Down] = ()) -> list[Target]:
         return [

@@ -39,7 +39,7 @@ async def test_kills_during_reminders_repeat_and_lose_nothing(places: dict[str, 
 
 
 async def _storm(url: str, folder: Path) -> None:
-    what = f"workers that remind about {HANDOFFS} hand-offs killed -9 all the time for 48 hours of their clock"
+    what = f"for 48 simulated hours, workers that send reminders of {HANDOFFS} hand-offs are killed repeatedly"
     figures, chance = Figures("T46", kind(url), what), random.Random(46)
     async with sending_workers(folder, url, doctors=HANDOFFS, rate=RATE, lease=LEASE) as office:
         posters = await _open(office)

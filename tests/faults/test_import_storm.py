@@ -209,7 +209,7 @@ async def test_kills_during_an_import_neither_lose_nor_double_a_row(places: dict
 
 
 async def _import(url: str, folder: Path, backend: str) -> None:
-    done = f"api, worker{', ARQ and Redis' if backend == 'arq' else ''} killed -9 during an import of {ROWS} rows"
+    done = f"processes (API, worker{', ARQ, Redis' if backend == 'arq' else ''}) are killed during an import of {ROWS} rows"
     figures, chance = Figures("S4", kind(url), done), random.Random(20260311)
     content = xlsx([HEADER, *(patient(n) for n in range(ROWS))])
     async with office(folder, url, with_arq=backend == "arq") as there:
@@ -222,5 +222,6 @@ async def _import(url: str, folder: Path, backend: str) -> None:
         kills = ", ".join(f"{role} {times}" for role, times in there.killed.items())
         kills += f"; ended by themselves: {dict(there.ended) or 'none'}"
         figures.record_items(
-            found, f"kills: {kills}; the file was sent {sent} times; {given_up} given up, read again; {backend}"
+            found,
+            f"kills: {kills}; the file was sent {sent} times; {given_up} appointments given up and parsed again; {backend}",
         )

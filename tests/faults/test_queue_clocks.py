@@ -27,7 +27,7 @@ async def _clocks_off(url: str, folder: Path) -> None:
     """
     is_file = kind(url) == "SQLite"
     what = (
-        "clock set 1 h back and forward under two workers"
+        "the clock of two workers is set 1 h back and forward"
         if is_file
         else "two workers whose clocks are 1 h ahead and behind"
     )

@@ -22,7 +22,7 @@ async def test_storm_of_kills_neither_loses_nor_doubles_an_item(places: Mapping[
 
 async def _storm(url: str, folder: Path) -> None:
     tasks, kills, takes, pause = (10_000, 200, 0.2, (0.2, 1.0)) if LONG else (400, 8, 0.08, (0.1, 0.3))
-    figures = Figures("T01", kind(url), f"{kills} kills -9 of three workers, {tasks} tasks")
+    figures = Figures("T01", kind(url), f"{kills} kills (SIGKILL) of three workers that run {tasks} tasks")
     chance = random.Random(20260105)
     async with queue_workers(folder, url, limit=20) as running:
         ids = await running.work.enqueue_many("conta", [(takes,) for _ in range(tasks)])
@@ -36,7 +36,7 @@ async def _storm(url: str, folder: Path) -> None:
             taken_for_the_cause = await _revive_dead_items(running)
             await running.until_over()
         tally = await running.judge(ids)
-        note = f"{tally.in_vain} runs died with their worker; {taken_for_the_cause} dead by three crashes, revived"
+        note = f"{tally.in_vain} runs died with their worker; {taken_for_the_cause} items died after three crashes, revived"
         figures.record_items(tally, note)
 
 
@@ -54,7 +54,7 @@ async def test_restarted_worker_takes_up_the_items_it_held_before(places: Mappin
 
 
 async def _restart(url: str, folder: Path) -> None:
-    figures = Figures("T03, T04", kind(url), "the only worker killed -9 and started again")
+    figures = Figures("T03, T04", kind(url), "the only worker is killed and started again")
     takes = slowness()  # long enough that all of them still run when the worker is killed
     async with queue_workers(folder, url, lease=takes) as running:
         ids = await running.work.enqueue_many("conta", [(takes,) for _ in range(8)])
@@ -69,7 +69,7 @@ async def _restart(url: str, folder: Path) -> None:
         await running.until_over()
         figures.record_items(
             await running.judge(ids),
-            f"taken over {took:.1f} s after the kill, with a lease of {running.plan.lease:.1f} s",
+            f"the next worker took the tasks over {took:.1f} s after the kill; the lease was {running.plan.lease:.1f} s",
         )
 
 
@@ -78,9 +78,7 @@ async def test_frozen_worker_that_resumes_writes_nothing(places: Mapping[str, Pa
 
 
 async def _frozen(url: str, folder: Path) -> None:
-    figures = Figures(
-        "T06", kind(url), "a worker frozen for longer than its lease in the middle of its tasks, and thawed"
-    )
+    figures = Figures("T06", kind(url), "a worker is frozen during its tasks, for longer than its lease, and continues")
     takes = slowness()  # long enough that all of them still run when the worker is frozen
     async with queue_workers(folder, url, lease=takes, looks_every=0.5) as running:
         ids = await running.work.enqueue_many("conta", [(takes,) for _ in range(8)])
@@ -98,7 +96,7 @@ async def _frozen(url: str, folder: Path) -> None:
         # The worker continues with items that it may still claim.
         more = await running.work.enqueue_many("conta", [(0.0,) for _ in range(40)])
         await running.until_over()
-        figures.record_items(await running.judge([*ids, *more]), "written by the thawed worker: 0")
+        figures.record_items(await running.judge([*ids, *more]), "the worker wrote nothing after it continued")
 
 
 async def _freeze(running: QueueWorkers, worker: ForkServerProcess) -> None:
@@ -130,7 +128,7 @@ async def test_slow_living_worker_keeps_its_items(places: Mapping[str, Path]) ->
 async def _slow(url: str, folder: Path) -> None:
     # All of them end at the same time, each in its own transaction, and the lease renewals wait among them.
     tasks, lease, leases = (1_000, 5.0, 10) if LONG else (40, 0.5 * slowness(), 4)
-    figures = Figures("T07", kind(url), f"{tasks} tasks that take {leases} leases, in two workers")
+    figures = Figures("T07", kind(url), f"two workers run {tasks} tasks that take {leases} times the length of a lease")
     async with queue_workers(folder, url, lease=lease, limit=tasks // 2, looks_every=0.2) as running:
         ids = await running.work.enqueue_many("conta", [(leases * lease,) for _ in range(tasks)])
         await running.begin_until_up(2)
@@ -138,4 +136,4 @@ async def _slow(url: str, folder: Path) -> None:
         tally = await running.judge(ids)
         assert tally.in_vain == 0
         assert await running.ask("SELECT id FROM tasks WHERE attempts > 1 OR crashes > 0") == []
-        figures.record_items(tally, f"second runs {tally.in_vain}")
+        figures.record_items(tally, f"{tally.in_vain} tasks ran twice")

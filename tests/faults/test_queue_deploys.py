@@ -29,7 +29,9 @@ async def test_rolling_deploy_neither_loses_nor_repeats_an_item(places: Mapping[
 
 async def _deploys(url: str, folder: Path) -> None:
     workers, rounds, tasks = (20, 10, 20_000) if LONG else (3, 2, 400)
-    figures = Figures("T05", kind(url), f"{workers} workers replaced {rounds} times by SIGTERM, {tasks} tasks")
+    figures = Figures(
+        "T05", kind(url), f"{workers} workers that run {tasks} tasks are replaced {rounds} times (SIGTERM)"
+    )
     # Only a worker whose drain or lease ends releases or loses an item. Many writers on one file wait for each other,
     # so drain and lease are as long as in an installation.
     async with queue_workers(folder, url, lease=30.0, drain=30.0) as running:
@@ -46,7 +48,7 @@ async def _deploys(url: str, folder: Path) -> None:
         tally = await running.judge(ids)
         assert tally.in_vain == 0
         assert await running.ask("SELECT id FROM tasks WHERE attempts <> 1 OR crashes <> 0") == []
-        figures.record_items(tally, f"none started twice; the slowest end took {slowest:.2f} s")
+        figures.record_items(tally, f"no task started twice; the slowest worker needed {slowest:.2f} s to end")
 
 
 async def test_first_signal_drains_a_worker_and_the_second_ends_it_at_once(places: Mapping[str, Path]) -> None:
@@ -57,7 +59,7 @@ async def _signals(url: str, folder: Path) -> None:
     """Stop `batuta worker` once with one SIGTERM, which lets it drain, and once with two, which end it at once. In
     between, a worker that may drain for three seconds releases an unfinished item.
     """
-    figures = Figures("T05", kind(url), "`batuta worker`: SIGTERM, and SIGTERM again")
+    figures = Figures("T05", kind(url), "`batuta worker` gets SIGTERM twice")
     async with queue_workers(folder, url, limit=1, lease=2 * slowness()) as running:
         short, waiting = await running.work.enqueue_many("conta", [(0.5,), (60.0,)])
         with _role(running, drain=60) as worker:
@@ -84,7 +86,9 @@ async def _signals(url: str, folder: Path) -> None:
         assert (await running.row(waiting))["status"] == "in_progress"
         await running.begin_until_up()
         await running.until("the next worker takes it up", lambda: running.runs()[waiting] == 3)
-        figures.record_bare(2, f"gone {took:.2f} s after the second; taken over by the next worker")
+        figures.record_bare(
+            2, f"the process ended {took:.2f} s after the second signal; the next worker took over its tasks"
+        )
 
 
 @contextmanager
@@ -106,7 +110,9 @@ async def test_one_of_fifty_competing_claims_wins(places: Mapping[str, Path]) ->
 async def _fifty(url: str, folder: Path) -> None:
     """Fifty claimers compete for one item. They use ten connected databases, as ten processes would."""
     rounds = 500 if LONG else 10
-    figures = Figures("T08", kind(url), f"50 claimers of one row and 50 enqueues of one key, {rounds} times")
+    figures = Figures(
+        "T08", kind(url), f"50 concurrent claims of one row and 50 concurrent enqueues of one key, {rounds} times"
+    )
     async with queue_workers(folder, url) as running:
         databases = [connect(url, SystemClock()) for _ in range(10)]
         for each in databases:
@@ -128,7 +134,7 @@ async def _fifty(url: str, folder: Path) -> None:
             for each in databases:
                 await each.close()
         assert await running.counts() == {"in_progress": rounds}
-        figures.record_bare(2 * rounds, "one of fifty, each time")
+        figures.record_bare(2 * rounds, "each time exactly one of fifty succeeded")
 
 
 async def test_enqueue_in_another_process_wakes_a_worker_that_polls_hourly(places: Mapping[str, Path]) -> None:
@@ -137,7 +143,7 @@ async def test_enqueue_in_another_process_wakes_a_worker_that_polls_hourly(place
 
 async def _wakes(url: str, folder: Path) -> None:
     figures = Figures(
-        "wake", kind(url), "enqueues in one process, a worker in another that polls the table once an hour"
+        "wake", kind(url), "a worker that polls only once an hour is woken by enqueues of another process"
     )
     async with queue_workers(folder, url, looks_every=3600) as running:
         await running.begin_until_up()
@@ -151,4 +157,4 @@ async def _wakes(url: str, folder: Path) -> None:
             await running.until("it began", lambda id=id: running.runs()[id])  # type: ignore[misc]
             took.append(time.monotonic() - asked_at)
         assert (await running.row(later))["status"] == "queued"
-        figures.record_bare(len(took), f"begun after {max(took):.2f} s at most")
+        figures.record_bare(len(took), f"each task started within {max(took):.2f} s")

@@ -35,7 +35,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 async def test_full_disk_begins_nothing_and_loses_nothing_accepted(small_disk: Path, tmp_path: Path) -> None:
     slow = slowness()
     rounds, away = (2, 45.0) if LONG else (1, slow)
-    figures = Figures("T35", "SQLite", f"its disk (16 MB) full for {away} s, {rounds} times")
+    figures = Figures("T35", "SQLite", f"the disk of the database (16 MB) is full for {away} s, {rounds} times")
     slowest = 0.0
     async with queue_workers(tmp_path, f"sqlite:///{small_disk}/test.db", lease=slow) as running:
         await running.begin_until_up(2)
@@ -54,7 +54,7 @@ async def test_full_disk_begins_nothing_and_loses_nothing_accepted(small_disk: P
         tally = await running.judge(enqueuer.accepted, or_more=True)
         assert all(each.is_alive() for each in running.workers)
         assert tally.in_vain == 0  # no worker died, so no item may have been rescued
-        note = f"{enqueuer.refused} enqueues refused; begun while it was full 0; serving {slowest:.1f} s after"
+        note = f"{enqueuer.refused} enqueues refused; none started while it was full; normal work {slowest:.1f} s later"
         figures.record_items(tally, note)
 
 
@@ -92,4 +92,4 @@ async def test_failed_syncs_of_the_disk_lose_no_accepted_item(tmp_path: Path) ->
         await running.until_over()
         tally = await running.judge(enqueuer.accepted, or_more=True)
         assert all(each.is_alive() for each in running.workers)
-        figures.record_items(tally, f"serving {slowest:.1f} s after; {tally.in_vain} runs repeated")
+        figures.record_items(tally, f"the worker worked again {slowest:.1f} s later; {tally.in_vain} runs repeated")

@@ -129,7 +129,7 @@ async def _in_processes(url: str, folder: Path, count: int, *, kills: int) -> No
     figures = Figures(
         "T31",
         kind(url),
-        f"{count} messages of groups, stages that fail and raise, {kills} kills -9, repeated webhooks",
+        f"{count} group messages, with failing stages, {kills} kills of workers and repeated webhooks",
     )
     clock = FastClock.start(SystemClock().now(), RATE, folder / "steps")
     said, chance, revived = GroupMessages(31), random.Random(5), 0
@@ -154,7 +154,7 @@ async def _in_processes(url: str, folder: Path, count: int, *, kills: int) -> No
                     break
                 if left and left == before:
                     clock.step(STEP)
-            note = f"{len(said.ids_by_line)} vagas, {revived} rows dead and revived"
+            note = f"{len(said.ids_by_line)} vagas; {revived} rows were dead and retried by hand"
             if kind(url) == "PostgreSQL":
                 note += f"; {(await mesa.one(DEADLOCKS))['n']} deadlocks"
             figures.record_items(await judge(mesa, said), note)

@@ -64,7 +64,9 @@ class Offering:
 
 
 async def test_open_transaction_under_load_is_found_and_loses_nothing(postgres_url: str, tmp_path: Path) -> None:
-    figures = Figures("T23", "PostgreSQL", f"a snapshot held for {HELD:g} s at {RATE} items in a second")
+    figures = Figures(
+        "T23", "PostgreSQL", f"a transaction keeps its snapshot for {HELD:g} s while {RATE} items a second arrive"
+    )
     async with queue_workers(tmp_path, postgres_url, lease=30.0, times_calls=True) as running:
         await running.begin_until_up(2)
         offering = Offering(running, [])

@@ -57,7 +57,9 @@ async def _read_only(url: str, folder: Path) -> None:
     s if these failures counted.
     """
     seconds, lease, tasks = (90.0, 30.0, 1_000) if LONG else (6.0, 1.0, 100)
-    figures = Figures("T33", "PostgreSQL", f"server read-only for {seconds:g} s under two workers, {tasks} tasks")
+    figures = Figures(
+        "T33", "PostgreSQL", f"the database is read-only for {seconds:g} s while two workers run {tasks} tasks"
+    )
     async with queue_workers(folder, url, lease=lease) as running:
         workers = await running.begin_until_up(2)
         ids = await running.work.enqueue_many("conta", [(0.1,) for _ in range(tasks)])
@@ -70,7 +72,7 @@ async def _read_only(url: str, folder: Path) -> None:
         await running.until_over()
         assert [each.exitcode for each in workers] == [None, None]
         tally = await running.judge(ids)
-        figures.record_items(tally, f"repeated {tally.in_vain}; no process ended")
+        figures.record_items(tally, f"{tally.in_vain} runs repeated; no process ended")
 
 
 async def _set_read_only(url: str, is_read_only: bool) -> None:
@@ -89,7 +91,9 @@ async def _set_read_only(url: str, is_read_only: bool) -> None:
 async def _cut(url: str, folder: Path) -> None:
     """Terminate every connection repeatedly, including the listeners."""
     tasks, rounds = (5_000, 40) if LONG else (300, 4)
-    figures = Figures("T33", "PostgreSQL", f"all connections of two workers terminated {rounds} times, {tasks} tasks")
+    figures = Figures(
+        "T33", "PostgreSQL", f"all connections of two workers with {tasks} tasks are terminated {rounds} times"
+    )
     async with queue_workers(folder, url, looks_every=3600) as running:
         await running.begin_until_up(2)
         ids = await running.work.enqueue_many("conta", [(0.1,) for _ in range(tasks)])
@@ -108,7 +112,9 @@ async def _cut(url: str, folder: Path) -> None:
         await running.until("they listen again", lambda: _has_others(running, deaf))
         more = await running.work.enqueue("conta")
         await running.until("it is heard", lambda: running.runs()[more])
-        figures.record_items(tally, f"over {healed:.1f} s after the last; {tally.in_vain} runs repeated")
+        figures.record_items(
+            tally, f"all tasks done {healed:.1f} s after the last termination; {tally.in_vain} runs repeated"
+        )
 
 
 @asynccontextmanager
@@ -141,7 +147,9 @@ async def _has_others(running: QueueWorkers, deaf: set[int]) -> bool:
 
 async def _stopped(folder: Path, server: Postgres) -> None:
     tasks, rounds, away = (2_000, 10, 5.0) if LONG else (200, 1, 1.5)
-    figures = Figures("T35", "PostgreSQL", f"server stopped (immediate) for {away} s, {rounds} times, {tasks} tasks")
+    figures = Figures(
+        "T35", "PostgreSQL", f"the server of workers with {tasks} tasks is stopped for {away} s, {rounds} times"
+    )
     folder.mkdir()
     async with queue_workers(folder, server.url(), lease=1.0) as running:
         await running.begin_until_up(2)
@@ -164,7 +172,9 @@ async def _locked(url: str, folder: Path) -> None:
     # The longest lock lasts longer than every wait for the file.
     lease = slowness()
     tasks, aways = (2_000, [5.0, 5.0, 15.0, 30.0]) if LONG else (200, [1.5 * lease])
-    figures = Figures("T35", "SQLite", f"the file locked by another program for {aways} s, {tasks} tasks")
+    figures = Figures(
+        "T35", "SQLite", f"another program locks the database file for {aways} s while workers run {tasks} tasks"
+    )
     async with queue_workers(folder, url, lease=lease) as running:
         await running.begin_until_up(2)
         ids = await running.work.enqueue_many("conta", [(0.2,) for _ in range(tasks)])
@@ -185,7 +195,7 @@ async def _locked(url: str, folder: Path) -> None:
 
 
 def _note(enqueuer: Enqueuer, slowest: float, tally: Tally) -> str:
-    return f"{enqueuer.refused} enqueues refused; serving {slowest:.1f} s after; {tally.in_vain} runs repeated"
+    return f"{enqueuer.refused} enqueues refused; the worker worked again {slowest:.1f} s later; {tally.in_vain} runs repeated"
 
 
 @asynccontextmanager

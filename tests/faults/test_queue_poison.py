@@ -26,7 +26,9 @@ async def _poison(url: str, folder: Path) -> None:
     """An item that kills its worker is claimed together with slow items. Its first two crashes count for the slow items
     too.
     """
-    figures = Figures("T29", kind(url), "tasks that end their worker (os._exit, SIGSEGV) among slow and quick ones")
+    figures = Figures(
+        "T29", kind(url), "tasks that end their worker (os._exit, SIGSEGV) run among slow and quick tasks"
+    )
     async with queue_workers(folder, url, limit=30, lease=0.8, looks_every=0.3) as running:
         work = running.work
         poison = [await work.enqueue("veneno", how, priority=-1) for how in ("exit", "segv")]
@@ -42,7 +44,7 @@ async def _poison(url: str, folder: Path) -> None:
         assert await running.counts() == {"failed": 2, "complete": 106}
         tally = await running.tally((*slow, *quick))
         assert (tally.lost, tally.doubled) == (0, 0)
-        figures.record_items(tally, "each poison dead at its third attempt; the others were its neighbours")
+        figures.record_items(tally, "each of these tasks was dead at its third attempt; all other tasks ended normally")
 
 
 async def test_row_that_cannot_be_decoded_fails_alone(places: Mapping[str, Path]) -> None:
@@ -50,7 +52,9 @@ async def test_row_that_cannot_be_decoded_fails_alone(places: Mapping[str, Path]
 
 
 async def _rows(url: str, folder: Path) -> None:
-    figures = Figures("T30", kind(url), "broken arguments, unknown names, columns of a newer version, 1 MB of payload")
+    figures = Figures(
+        "T30", kind(url), "rows with broken arguments, unknown names, columns of a newer version, or 1 MB of payload"
+    )
     async with queue_workers(folder, url) as running:
         broken = ['"x"', "[1]", "[[]]", "{}", "null", "[[1, 2, 3, 4, 5], {}]", '[[], {"no": 1}]']
         if running.work.database.dialect == "sqlite":
@@ -79,7 +83,7 @@ async def _rows(url: str, folder: Path) -> None:
         assert (tally.lost, tally.doubled) == (0, 0)
         assert worker.is_alive()
         assert sum(words[0] == "up" for words in running.notes()) == 1
-        figures.record_items(tally, f"{len(ids)} spoilt rows are failures of their own; loop exits 0")
+        figures.record_items(tally, f"each of {len(ids)} bad rows failed alone; no loop ended")
 
 
 async def _plant_row(running: QueueWorkers, args: str, name: str = "conta") -> str:
@@ -101,7 +105,7 @@ async def test_every_item_ends_with_its_effects_once_in_spite_of_failing_stages(
 async def _stages(url: str, folder: Path) -> None:
     # With so many writers on one file, a renewal every quarter of a second would come too late.
     items, lease = (10_000, 5.0) if LONG else (120, 0.8)
-    figures = Figures("T31", kind(url), f"{items} items through five stages, each of which fails, dies and repeats")
+    figures = Figures("T31", kind(url), f"{items} items pass five stages; each stage fails, dies and repeats")
     async with queue_workers(folder, url, has_line=True, limit=20, lease=lease, looks_every=60) as running:
         keys = [_key(n, items) for n in range(items)]
         for start in range(0, items, 500):

@@ -39,7 +39,7 @@ async def test_tasks_of_a_killed_worker_are_taken_over_at_once_by_another(places
 
 
 async def _beside_another(url: str, folder: Path) -> None:
-    figures = Figures("T01", kind(url), f"a worker with {TASKS} running tasks killed -9 beside a second worker")
+    figures = Figures("T01", kind(url), f"one of two workers is killed while it runs {TASKS} tasks")
     takes = 3 * slowness()  # long enough that all tasks still run when their worker is killed
     async with queue_workers(folder, url, lease=LEASE, limit=TASKS) as running:
         (victim,) = await running.begin_until_up()
@@ -52,7 +52,9 @@ async def _beside_another(url: str, folder: Path) -> None:
         tally = await running.judge(ids)
         assert tally.in_vain == TASKS
         assert {row["crashes"] for row in await running.ask("SELECT crashes FROM tasks")} <= {0, 1}
-        figures.record_items(tally, f"all taken over {took:.2f} s after the kill, with a lease of {LEASE:.0f} s")
+        figures.record_items(
+            tally, f"all tasks were taken over {took:.2f} s after the kill; the lease was {LEASE:.0f} s"
+        )
 
 
 async def _taken_up_within(running: QueueWorkers, killed_at: float) -> float:
@@ -70,7 +72,7 @@ async def test_only_worker_under_up_takes_over_its_tasks_after_a_restart(places:
 
 
 async def _alone_under_up(url: str, folder: Path) -> None:
-    figures = Figures("T01", kind(url), f"the only worker of `batuta up` with {TASKS} running tasks killed -9")
+    figures = Figures("T01", kind(url), f"the only worker of `batuta up` is killed while it runs {TASKS} tasks")
     async with queue_workers(folder, url, lease=LEASE, limit=TASKS) as running:
         with _up(running, workers=1) as up:
             await running.until("the worker is ready", lambda: _ready(up) >= 1)
@@ -85,11 +87,13 @@ async def _alone_under_up(url: str, folder: Path) -> None:
             await running.until_over()
             tally = await running.judge(ids)
             assert up.end() == 0
-        figures.record_items(tally, f"all taken over {took:.2f} s after the kill, with a lease of {LEASE:.0f} s")
+        figures.record_items(
+            tally, f"all tasks were taken over {took:.2f} s after the kill; the lease was {LEASE:.0f} s"
+        )
 
 
 async def _under_up(url: str, folder: Path) -> None:
-    figures = Figures("T01", kind(url), f"a worker of `batuta up` with {TASKS} running tasks or more killed -9")
+    figures = Figures("T01", kind(url), f"a worker of `batuta up` is killed while it runs {TASKS} tasks or more")
     takes = 3 * slowness()
     async with queue_workers(folder, url, lease=LEASE, limit=2 * TASKS) as running:
         with _up(running, workers=2) as up:
@@ -108,7 +112,9 @@ async def _under_up(url: str, folder: Path) -> None:
             tally = await running.judge(ids)
             assert tally.in_vain == held
             assert up.end() == 0
-        figures.record_items(tally, f"its {held} taken over {took:.2f} s after the kill, with a lease of {LEASE:.0f} s")
+        figures.record_items(
+            tally, f"its {held} tasks were taken over {took:.2f} s after the kill; the lease was {LEASE:.0f} s"
+        )
 
 
 def _up(running: QueueWorkers, workers: int) -> AbstractContextManager[Tree]:
@@ -135,7 +141,7 @@ async def test_frozen_worker_keeps_its_tasks(places: Mapping[str, Path]) -> None
 
 
 async def _stopped(url: str, folder: Path) -> None:
-    figures = Figures("T06", kind(url), "a worker frozen for less than its lease beside a second worker")
+    figures = Figures("T06", kind(url), "one of two workers is frozen for less than the length of a lease")
     async with queue_workers(folder, url, lease=LEASE, limit=TASKS) as running:
         (frozen,) = await running.begin_until_up()
         ids = await running.work.enqueue_many("conta", [(2.0,) for _ in range(TASKS)])
@@ -148,7 +154,7 @@ async def _stopped(url: str, folder: Path) -> None:
         await running.until_over()
         tally = await running.judge(ids)
         assert tally.in_vain == 0
-        figures.record_items(tally, "none started twice")
+        figures.record_items(tally, "no task started twice")
 
 
 SAYS_WHO_IT_IS = """

@@ -49,7 +49,9 @@ async def test_nights_of_sao_paulos_clock_changes_fire_as_the_oracle_says(
     house: House, clock: FakeClock, database_url: str, change: datetime
 ) -> None:
     around = 36 * HOUR if LONG else 3 * HOUR
-    figures = Figures("T15", kind(database_url), f"{len(EXPRESSIONS)} expressions, {change:%Y-%m-%d} ± {around}")
+    figures = Figures(
+        "T15", kind(database_url), f"{len(EXPRESSIONS)} cron expressions, clock change of {change:%Y-%m-%d} ± {around}"
+    )
     endpoint = RecordingEndpoint(clock)
     jobs = [declared(endpoint, f"job_{n}", text, SAO_PAULO, category=f"lane_{n}") for n, text in enumerate(EXPRESSIONS)]
     scheduler = house.scheduler(registry=as_registry(jobs))
@@ -72,7 +74,7 @@ async def test_clock_set_forward_runs_each_job_at_most_once_and_quickly(
     house: House, clock: FakeClock, database_url: str, step: timedelta
 ) -> None:
     count = 500 if LONG else 50
-    figures = Figures("T17", kind(database_url), f"clock set {step} forward under {count} jobs")
+    figures = Figures("T17", kind(database_url), f"the clock is set {step} forward; {count} jobs")
     endpoint = RecordingEndpoint(clock)
     crons = ["* * * * *", "*/5 * * * *", "0 * * * *", "0 12 * * *", "0 0 1 1 *"]
     jobs = [declared(endpoint, f"job_{n}", crons[n % 5], SAO_PAULO, category=f"lane_{n % 50}") for n in range(count)]
@@ -101,7 +103,7 @@ async def test_clock_set_forward_runs_each_job_at_most_once_and_quickly(
 async def test_clock_set_back_doubles_no_fire_and_the_next_is_on_time(
     house: House, clock: FakeClock, database_url: str, back: timedelta
 ) -> None:
-    figures = Figures("T18", kind(database_url), f"clock set {back} back")
+    figures = Figures("T18", kind(database_url), f"the clock is set {back} back")
     endpoint = RecordingEndpoint(clock)
     jobs = [
         declared(endpoint, f"job_{n}", text, catch_up=policy, category=f"lane_{n}")
@@ -130,7 +132,7 @@ async def test_clock_set_back_doubles_no_fire_and_the_next_is_on_time(
 async def test_clock_corrected_after_being_ahead_silences_no_job(
     house: House, clock: FakeClock, database_url: str, step: timedelta
 ) -> None:
-    figures = Figures("T18", kind(database_url), f"clock {step} ahead for half a minute, then corrected")
+    figures = Figures("T18", kind(database_url), f"the clock is {step} ahead for half a minute, then corrected")
     endpoint = RecordingEndpoint(clock)
     jobs = [declared(endpoint, policy, "*/5 * * * *", catch_up=policy) for policy in ("skip", "latest", "all")]
     scheduler = house.scheduler(registry=as_registry(jobs))
@@ -147,7 +149,7 @@ async def test_clock_corrected_after_being_ahead_silences_no_job(
     assert all(each.scheduled_for == each.start for each in ran)
     rows = {row["id"]: row["status"] for row in await house.rows()}
     assert all(rows[each.key] == "success" for each in ran)
-    figures.record_bare(len(owed), f"{len(done_before & owed)} of them had run while the clock was ahead")
+    figures.record_bare(len(owed), f"{len(done_before & owed)} of the fires had run while the clock was ahead")
 
 
 async def test_clock_set_forward_takes_no_run_from_a_living_scheduler(house: House, clock: FakeClock) -> None:

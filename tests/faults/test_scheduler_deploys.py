@@ -35,7 +35,7 @@ async def test_old_version_restarted_during_a_deploy_fires_nothing(places: Mappi
 
 
 async def _deployed(url: str, folder: Path) -> None:
-    done = f"a new version beside the old one, which is killed -9 and restarted, {RESTARTS} times"
+    done = f"a new version runs next to the old one, which is killed and restarted {RESTARTS} times"
     figures = Figures("T20", kind(url), done)
     async with plant(folder, url, OLD, rate=30.0, lease=90, drain=600) as running:
         await running.begin_first()
@@ -77,7 +77,7 @@ async def _judge(running: Plant, before: datetime, figures: Figures) -> None:
     late = {row.id for row in log if row.scheduled_for is not None and row.scheduled_for > end + MOMENT}
     found = [each for each in verdict.violations if not any(id in each.what for id in late)]
     assert found == [], verdict
-    figures.record(verdict, "every fire after the deploy by the new schedules")
+    figures.record(verdict, "after the deploy, only the new schedules fired")
 
 
 async def test_row_locked_for_longer_than_the_lease_costs_no_run_its_owner(
@@ -91,7 +91,7 @@ async def _locked(url: str, folder: Path) -> None:
     rate, lease = (1.0, 6.0) if LONG else (10.0, 20.0)
     locked = 1.5 * lease
     figures = Figures(
-        "T21", kind(url), f"one row of job_executions locked for {locked:g} s of its clock, a lease of {lease:g} s"
+        "T21", kind(url), f"one row of job_executions is locked for {locked:g} s; the lease is {lease:g} s"
     )
     jobs = [Spec(name=f"slow_{n}", category=f"lane_{n}", takes=2 * lease) for n in range(3)]
     origin = ORIGIN if not LONG else ORIGIN + 15 * SECOND
@@ -120,6 +120,6 @@ async def _locked(url: str, folder: Path) -> None:
         await running.until("all ended", all_ended)
         endings = await running.ask(ended)
         assert [(row["status"], row["attempt"]) for row in endings] == [("success", 1)] * len(jobs), endings
-        figures.record_bare(len(jobs), "none taken over, none abandoned")
+        figures.record_bare(len(jobs), "no run was taken over or abandoned")
         for each in running.schedulers:
             forks.stop(each)

@@ -31,7 +31,7 @@ async def test_hours_without_a_scheduler_are_caught_up_as_the_policy_says(
     house: House, clock: FakeClock, database_url: str, policy: str
 ) -> None:
     down = timedelta(hours=12 if LONG else 3)
-    figures = Figures("T13", kind(database_url), f"no process for {down}, catch_up={policy}")
+    figures = Figures("T13", kind(database_url), f"no process runs for {down}; catch_up={policy}")
     endpoint = RecordingEndpoint(clock)
     ages = {f"job_{n}_{m}": age for n in range(len(SCHEDULES)) for m, age in enumerate(AGES)}
     jobs = [
@@ -70,7 +70,9 @@ async def test_restart_across_the_due_second_neither_skips_nor_doubles_the_fire(
     house: House, clock: FakeClock, database_url: str
 ) -> None:
     restarts = 1000 if LONG else 100
-    figures = Figures("T14", kind(database_url), f"{restarts} restarts from 2 s before to 2 s after the due second")
+    figures = Figures(
+        "T14", kind(database_url), f"{restarts} restarts of the scheduler between 2 s before and 2 s after a fire"
+    )
     chance = random.Random(20260105)
     endpoint = RecordingEndpoint(clock)
     jobs = [declared(endpoint, "pulse", "* * * * *"), declared(endpoint, "skips", "* * * * *", catch_up="skip")]

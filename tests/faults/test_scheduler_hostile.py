@@ -22,7 +22,7 @@ async def test_endpoint_that_never_finishes_its_answer_delays_no_other_job(place
 async def _hostile(url: str, folder: Path) -> None:
     # The short form must pass on a busy machine; only the long form measures.
     rate, count, timeout, margin, rounds = (1.0, 200, 10.0, 1, 1) if LONG else (1.0, 30, 4.0, 60, 1)
-    figures = Figures("T38", kind(url), f"{count} hostile jobs: {', '.join(HOSTILE)}")
+    figures = Figures("T38", kind(url), f"{count} HTTP jobs whose servers misbehave: {', '.join(HOSTILE)}")
     kinds = list(HOSTILE)
     hostile = [
         Spec(name=f"{kinds[n % 6]}_{n}", path=f"hostile/{kinds[n % 6]}/{n}", category=f"lane_{n // 4}", timeout=timeout)
@@ -42,8 +42,8 @@ async def _hostile(url: str, folder: Path) -> None:
         longest = max(row["finished_at"] - row["started_at"] for row in rows)
         figures.record(
             verdict,
-            f"hostile runs {len(rows)}, the longest {longest.total_seconds():.1f} s of a limit of {timeout:.0f} s, "
-            f"memory +{grown:.0f} MB, healthy {running.lateness(await running.log())}",
+            f"{len(rows)} runs, the longest {longest.total_seconds():.1f} s with a limit of {timeout:.0f} s, "
+            f"memory +{grown:.0f} MB, other jobs: {running.lateness(await running.log())}",
         )
         assert {(row["job_name"].split("_")[0], row["status"]) for row in rows} == {
             (each, ENDS.get(each, "error")) for each in HOSTILE

@@ -27,14 +27,16 @@ async def test_three_schedulers_fire_everything_once(places: Mapping[str, Path])
 
 async def _three_schedulers(url: str, folder: Path) -> None:
     jobs, rate, lasts, epsilon = 200, 10, timedelta(minutes=25), 30 * SECOND
-    figures = Figures("T10", kind(url), f"three schedulers, {jobs} jobs, {lasts} at {rate} times the speed")
+    figures = Figures(
+        "T10", kind(url), f"three schedulers with {jobs} jobs for {lasts}, with a clock {rate} times as fast"
+    )
     async with plant(folder, url, many(jobs), rate=rate, lease=30) as running:
         await running.begin_first()
         await running.begin_more(2)
         await running.passes(lasts)
         verdict = await running.verdict(epsilon)
         owners = await running.ask("SELECT DISTINCT owner FROM job_executions WHERE owner IS NOT NULL")
-        figures.record(verdict, f"{len(owners)} of them fired; {running.lateness(await running.log())}")
+        figures.record(verdict, f"{len(owners)} schedulers fired; {running.lateness(await running.log())}")
         assert verdict.served >= 2000
 
 
@@ -44,7 +46,7 @@ async def test_restarts_across_the_due_second_neither_skip_nor_double_a_fire(pla
 
 async def _restarts(url: str, folder: Path) -> None:
     rate, restarts = 6.0, 8
-    figures = Figures("T14", kind(url), f"{restarts} orderly restarts of the only process within 2 s of the due second")
+    figures = Figures("T14", kind(url), f"{restarts} normal restarts of the only scheduler, each within 2 s of a fire")
     chance = random.Random(20260105)
     async with plant(folder, url, many(24, takes=2), rate=rate, lease=12) as running:
         await running.begin_first()
@@ -68,7 +70,7 @@ async def _stepped(url: str, folder: Path) -> None:
     """The clock steps an hour forward and, a minute later, an hour back. One run lasts the whole time and must stay
     with its process.
     """
-    figures = Figures("T18", kind(url), "clock set 1:00:00 forward and back under two processes")
+    figures = Figures("T18", kind(url), "the clock of two processes is set 1:00:00 forward and back")
     hour = timedelta(hours=1)
     jobs = [Spec(name="slow", path="slow", category="slow", takes=600), *many(24)]
     async with plant(folder, url, jobs, rate=6.0, lease=12) as running:
@@ -98,13 +100,16 @@ async def _stepped(url: str, folder: Path) -> None:
 def test_random_crons_are_right_around_clock_changes_of_all_zones() -> None:
     """Test random zones, clock changes since 1972 and cron expressions, as many as the time allows."""
     figures = Figures(
-        "T16", "none", f"random cron expressions around changes of all zones, 1972 to 2037, for {SECONDS_FOR_ZONES} s"
+        "T16",
+        "none",
+        f"random cron expressions around clock changes of all zones, 1972 to 2037, for {SECONDS_FOR_ZONES} s",
     )
     with ProcessPoolExecutor(2) as pool:
         counts = list(pool.map(_walk_zones, (1, 2)))
     assert min(counts) > 0
     figures.record_bare(
-        sum(counts), f"spans of four days in {len(available_timezones())} zones, each equal to the oracle"
+        sum(counts),
+        f"spans of four days in {len(available_timezones())} zones; all fires are equal to those of the oracle",
     )
 
 

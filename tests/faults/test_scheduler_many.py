@@ -39,7 +39,7 @@ async def test_three_schedulers_at_the_same_instant_fire_everything_once(
 ) -> None:
     count, minutes = (200, 120) if LONG else (40, 30)
     figures = Figures(
-        "T10", kind(database_url), f"three schedulers tick at the same instant, {count} jobs, {minutes} min"
+        "T10", kind(database_url), f"three schedulers with {count} jobs tick at the same instants, for {minutes} min"
     )
     endpoint = RecordingEndpoint(clock)
     jobs = [declared(endpoint, each.name, each.schedule, category=each.category) for each in many(count)]
@@ -63,7 +63,7 @@ async def test_repeated_kills_of_the_last_firing_scheduler_lose_and_double_nothi
 async def _kill_loop(url: str, folder: Path) -> None:
     rate, kills, lease, epsilon = (3.0, 12, 6, 10 * SECOND) if LONG else (40.0, 2, 24, HOUR)
     jobs = many(24, takes=2) if LONG else many(48, 2, ONCE_A_DAY)
-    figures = Figures("T11", kind(url), f"{kills} times SIGKILL for the scheduler that fired last")
+    figures = Figures("T11", kind(url), f"{kills} times, the scheduler that fired last is killed")
     chance = random.Random(20260105)
     async with plant(folder, url, jobs, rate=rate, lease=lease, drain=600) as running:
         await running.begin_first()
@@ -75,7 +75,7 @@ async def _kill_loop(url: str, folder: Path) -> None:
         await running.passes(MINUTE)
         verdict = await running.verdict(epsilon, longest_run=4 * SECOND)
         (taken,) = await running.ask("SELECT count(*) AS runs FROM job_executions WHERE attempt > 1")
-        taken_over = f"{taken['runs']} runs taken over, {running.repeats()} answered again without a second run"
+        taken_over = f"{taken['runs']} runs taken over, {running.repeats()} requests repeated without a second run"
         figures.record(verdict, f"{taken_over}; {running.lateness(await running.log())}")
 
 

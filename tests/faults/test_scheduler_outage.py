@@ -57,7 +57,9 @@ async def test_database_outage_loses_no_fire(places: Mapping[str, Path]) -> None
 
 async def _stopped(folder: Path) -> None:
     rate, rounds, away = (4.0, 2, 120 * SECOND) if LONG else (40.0, 1, 60 * SECOND)
-    figures = Figures("T12", "PostgreSQL", f"server stopped for {away} of its time, {rounds} times")
+    figures = Figures(
+        "T12", "PostgreSQL", f"the database server is stopped for {away} of simulated time, {rounds} times"
+    )
     downs = []
     folder.mkdir()
     with postgres_server() as server:
@@ -80,7 +82,9 @@ async def _cut_off(url: str, folder: Path) -> None:
     """Cut off one of two schedulers. The other covers for it, so every fire must run."""
     rate, rounds, away = (4.0, 1, 200 * SECOND) if LONG else (40.0, 1, 40 * SECOND)
     figures = Figures(
-        "T12", "PostgreSQL", f"one of two schedulers cut off for {away} and frozen as long, {rounds} times"
+        "T12",
+        "PostgreSQL",
+        f"one of two schedulers loses its connection for {away} and is then frozen as long, {rounds} times",
     )
     parts = urlsplit(url)
     async with proxy(parts.port or 5432) as way, plant(folder, url, jobs(), rate=rate, lease=12, drain=600) as running:
@@ -97,7 +101,9 @@ async def _cut_off(url: str, folder: Path) -> None:
 
 async def _locked(url: str, folder: Path) -> None:
     rate, rounds, away = (4.0, 2, 120 * SECOND) if LONG else (40.0, 1, 60 * SECOND)
-    figures = Figures("T12", "SQLite", f"the file locked by another program for {away} of its time, {rounds} times")
+    figures = Figures(
+        "T12", "SQLite", f"another program locks the database file for {away} of simulated time, {rounds} times"
+    )
     downs = []
     async with plant(folder, url, jobs(), rate=rate, lease=12, drain=600) as running:
         await running.begin_first()

@@ -29,7 +29,9 @@ async def test_run_of_three_periods_never_overlaps_and_a_kill_leaves_no_lock(
 async def _long_runs(url: str, folder: Path) -> None:
     """The period is one minute and a run takes three. Skipped fires have a row with the reason."""
     rate, kills, lease = (10.0, 3, 6) if LONG else (80.0, 1, 40)
-    figures = Figures("T21", kind(url), f"runs of three periods, {kills} times SIGKILL in the middle of one")
+    figures = Figures(
+        "T21", kind(url), f"each run takes three periods; the scheduler is killed {kills} times during a run"
+    )
     jobs = [Spec(name=f"slow_{n}", takes=180, category=f"lane_{n}") for n in range(4)]
     async with plant(folder, url, jobs, rate=rate, lease=lease, drain=1200) as running:
         await running.begin_first()
@@ -52,7 +54,8 @@ async def _long_runs(url: str, folder: Path) -> None:
         ran = sum(row["status"] == "success" for row in rows)
         taken = sum(row["attempt"] > 1 for row in rows)
         figures.record(
-            verdict, f"{ran} runs, {taken} of them taken over, {verdict.explained} skipped for the one before"
+            verdict,
+            f"{ran} runs, of which {taken} were taken over; {verdict.explained} fires skipped because of an overlap",
         )
         assert {row["status"] for row in rows} <= {"success", "skipped", "missed"}
         assert taken >= 1

@@ -55,7 +55,7 @@ def endpoint(clock: FakeClock) -> Slow:
 async def test_pause_lets_no_waiting_run_of_the_batch_begin(
     house: House, clock: FakeClock, endpoint: Slow, database_url: str
 ) -> None:
-    figures = Figures("T22", kind(database_url), f"{COUNT} jobs wait for {PLACES} places, and a pause comes")
+    figures = Figures("T22", kind(database_url), f"a pause begins while {COUNT} jobs wait for {PLACES} slots")
     scheduler = house.scheduler(*(declared(endpoint, f"job_{n}", "*/30 * * * *") for n in range(COUNT)))
     await _open_batch(scheduler, clock, T0 + 30 * MINUTE)
     await _work_off(endpoint, clock, rounds=10)
@@ -72,7 +72,9 @@ async def test_pause_lets_no_waiting_run_of_the_batch_begin(
     targets = [Target(f"job_{n}", at, at + 29 * MINUTE, must_run) for at, must_run in batches for n in range(COUNT)]
     rules = Rules(read_at=clock.now() + DAY, epsilon=MINUTE, paused=(Span(paused, resumed),))
     verdict = await judged(house, endpoint, targets, rules)
-    figures.record(verdict, f"{before} had begun, {verdict.explained} did not and have a reason, 0 after the pause")
+    figures.record(
+        verdict, f"{before} jobs had started; {verdict.explained} were skipped with a reason; none started later"
+    )
     assert before == 11 * PLACES
     assert verdict.explained == COUNT - before
     assert len(endpoint.receipts) == before + COUNT
@@ -81,7 +83,9 @@ async def test_pause_lets_no_waiting_run_of_the_batch_begin(
 async def test_end_of_the_window_lets_no_waiting_run_of_the_batch_begin(
     house: House, clock: FakeClock, endpoint: Slow, database_url: str
 ) -> None:
-    figures = Figures("T22", kind(database_url), f"{COUNT} jobs wait for {PLACES} places, and their window closes")
+    figures = Figures(
+        "T22", kind(database_url), f"the window of {COUNT} jobs closes while they wait for {PLACES} slots"
+    )
     window = Window(opens=time(12, 30), lasts=timedelta(minutes=10))
     registry = JobRegistry(windows={"batch": window})
     for n in range(COUNT):
@@ -103,7 +107,9 @@ async def test_end_of_the_window_lets_no_waiting_run_of_the_batch_begin(
     ]  # fmt: skip
     rules = Rules(read_at=clock.now() + DAY, epsilon=MINUTE, closed=(Span(closes, opens + DAY),))
     verdict = await judged(house, endpoint, targets, rules)
-    figures.record(verdict, f"{before} had begun, {verdict.explained} did not and have a reason, 0 outside the hours")
+    figures.record(
+        verdict, f"{before} jobs had started; {verdict.explained} were skipped with a reason; none started later"
+    )
     assert before == 11 * PLACES
     assert len(endpoint.receipts) == before + COUNT
 

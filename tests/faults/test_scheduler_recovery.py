@@ -25,7 +25,7 @@ async def test_runs_of_a_killed_scheduler_are_taken_over_before_their_lease_ends
 
 
 async def _killed(url: str, folder: Path) -> None:
-    figures = Figures("T21", kind(url), "a scheduler killed -9 in the middle of its runs beside a second one")
+    figures = Figures("T21", kind(url), "one of two schedulers is killed during its runs")
     jobs = [Spec(name=f"slow_{n}", takes=60, category=f"lane_{n}") for n in range(4)]
     async with plant(folder, url, jobs, rate=RATE, lease=LEASE, drain=1200) as running:
         await running.begin_first()
@@ -51,4 +51,6 @@ async def _killed(url: str, folder: Path) -> None:
         await running.until("they are over", are_over)
         abandoned = await running.ask("SELECT id FROM job_executions WHERE status = 'abandoned'")
         assert abandoned == []
-        figures.record_bare(held, f"taken over {took:.2f} s after the kill, with a lease of {LEASE / RATE:.0f} s")
+        figures.record_bare(
+            held, f"the runs were taken over {took:.2f} s after the kill; the lease was {LEASE / RATE:.0f} s"
+        )

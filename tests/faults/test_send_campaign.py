@@ -30,7 +30,9 @@ async def test_campaign_reaches_each_recipient_once_under_repeated_kills(
 async def _goes_out(url: str, folder: Path) -> None:
     people, pause = (5_000, (0.5, 2.5)) if LONG else (24, (0.2, 0.6))
     pace = {} if LONG else PACE
-    figures = Figures("T01, T39", kind(url), f"a campaign of {people}, its workers killed -9 while it goes out")
+    figures = Figures(
+        "T01, T39", kind(url), f"the workers are killed repeatedly while they send a campaign to {people} doctors"
+    )
     chance, at_rest = random.Random(20260311), {"lost_answers": 0.05}
     async with sending_workers(folder, url, doctors=people, rate=RATE, lease=15, at_rest=at_rest, **pace) as office:
         id = await _scheduled(office, people)
@@ -49,7 +51,7 @@ async def _goes_out(url: str, folder: Path) -> None:
         assert (counted["total_destinatarios"], counted["enviados"]) == (people, ends.count(End.DELIVERED))
         if End.PARKED not in ends:
             await office.until("it is concluded", lambda: _is_concluded(office, id))
-        note = f"{office.killed} kills, {ends.count(End.PARKED)} parked; {given_up} given up after three kills, revived"
+        note = f"{office.killed} kills; {ends.count(End.PARKED)} messages parked; {given_up} given up after three kills and revived"
         figures.record_items(await tally(office, left), note)
 
 

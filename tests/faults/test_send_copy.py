@@ -29,7 +29,7 @@ async def _restored(url: str, folder: Path, *, lost: bool) -> None:
     messages = 210 if LONG else 18
     old = "the replaced database is lost" if lost else "the replaced database can be read"
     figures = Figures(
-        "T40", kind(url), f"{messages} messages, a backup taken while they leave, restored after all left; {old}"
+        "T40", kind(url), f"a backup taken while {messages} messages are sent is restored after all were sent; {old}"
     )
     slowly: dict[str, Any] = {"lease": 15, "at_a_time": 1, "at_rest": {"lost_answers": 0.2}}
     async with sending_workers(folder, url, doctors=messages + 2, rate=RATE, **slowly) as office:
@@ -63,7 +63,7 @@ async def _restored(url: str, folder: Path, *, lost: bool) -> None:
         assert ends[refused] in (End.FAILED, End.CANCELLED)
         assert {end for id, end in ends.items() if id != refused} == {End.DELIVERED}
         office.accepted = [each for each in office.accepted if each.id != refused]
-        note = f"{waiting} waited when the backup was taken, none sent again; an opt-out since the backup was respected"
+        note = f"{waiting} messages were unsent in the backup, and none was sent twice; a later opt-out was obeyed"
         figures.record_items(await tally(office, left), note)
 
 

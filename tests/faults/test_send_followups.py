@@ -46,7 +46,7 @@ class People:
 async def _storm(url: str, folder: Path) -> None:
     each, silent = (12, 150) if LONG else (1, 8)
     doctors = 8 * each + silent
-    done = f"three follow-ups to {doctors} doctors; jobs and workers killed -9 all the time, one answer in five lost"
+    done = f"three follow-ups to {doctors} doctors; jobs and workers are killed repeatedly, one answer in five is lost"
     figures, chance = Figures("T39", kind(url), done), random.Random(20260316)
     pause = (1.0, 3.0)
     async with sending_workers(folder, url, doctors=doctors, rate=RATE, lease=15) as office:

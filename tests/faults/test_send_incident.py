@@ -32,7 +32,9 @@ async def test_missing_consumer_raises_an_alert_and_one_refusal_stops_the_chip(
 
 async def _incident(url: str, folder: Path) -> None:
     figures = Figures(
-        "incident", kind(url), "50 messages of a campaign, no consumer; then one, and the number is restricted"
+        "incident",
+        kind(url),
+        "no worker sends 50 due messages; later a worker starts, and WhatsApp restricts the number",
     )
     async with sending_workers(folder, url, doctors=50, rate=RATE, most=None, lease=60) as office:
         await write(office.work.database, PACED)
@@ -61,7 +63,9 @@ async def _incident(url: str, folder: Path) -> None:
         counted = await one(office.work.database, "SELECT enviados FROM campanhas")
         assert counted["enviados"] == len(instants)  # messages sent, not messages enqueued
         assert datetime.fromisoformat(refusals[0]["at"]) > instants[-1]
-        note = f"reported after {alerted_after.total_seconds():.0f} s; left at least {min(gaps):.0f} s apart; 1 refusal, then none"
+        note = (
+            f"alert after {alerted_after.total_seconds():.0f} s; sends {min(gaps):.0f} s apart; none after the refusal"
+        )
         figures.record_bare(50, note)
 
 

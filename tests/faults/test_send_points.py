@@ -30,7 +30,7 @@ async def test_sender_that_exits_at_any_point_neither_repeats_nor_loses_a_messag
 
 
 async def _sweep(url: str, folder: Path) -> None:
-    figures = Figures("T02, T39", kind(url), "a worker that exits (os._exit) at each step of a send, answers lost")
+    figures = Figures("T02, T39", kind(url), "a worker exits (os._exit) at each step of a send, and answers are lost")
     async with sending_workers(folder, url, doctors=600 if LONG else 40, rate=RATE, lease=15) as office:
         reached = [await _die_at(office, point, lost) for lost, points in STEPS.items() for point in points]
         await office.behave(lost_answers=0.5 if LONG else 0)
@@ -40,7 +40,7 @@ async def _sweep(url: str, folder: Path) -> None:
         left = await office.judge()
         assert set((await office.ends()).values()) <= {End.DELIVERED, End.PARKED}
         gone = [*reached, *(point for point in more if point is not None)]
-        note = f"exited at {len(gone)} of {len(reached) + len(more)} points; {given_up} given up after three, revived"
+        note = f"exited at {len(gone)} of {len(reached) + len(more)} steps; {given_up} messages given up and revived"
         figures.record_items(await tally(office, left), note)
 
 

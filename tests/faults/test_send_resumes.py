@@ -36,7 +36,7 @@ async def test_kills_in_the_morning_neither_repeat_nor_lose_an_answer(places: Ma
 async def _storm(url: str, folder: Path) -> None:
     each, silent = (20, 150) if LONG else (2, 8)
     doctors = 2 * each + silent
-    done = f"the night's messages of {doctors} doctors; the job and the workers killed -9 all the time, one answer in five lost"
+    done = f"answers to {doctors} doctors in the morning; job and workers are killed repeatedly, one answer in five is lost"
     figures, chance, pause = Figures("T39", kind(url), done), random.Random(20260312), (1.0, 3.0)
     async with sending_workers(folder, url, doctors=doctors, rate=RATE, origin=NIGHT, lease=15) as office:
         phones = dict(office.doctors)

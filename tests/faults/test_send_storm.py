@@ -19,7 +19,7 @@ async def test_lost_answers_and_a_storm_of_kills_double_and_lose_no_message(plac
 
 async def _storm(url: str, folder: Path) -> None:
     messages, pause = (1_500, (0.3, 1.5)) if LONG else (30, (0.2, 0.6))
-    done = f"answers lost on 10 to 50 % of {messages} sends, half of them a campaign's; workers killed -9 all the time"
+    done = f"10 to 50 % of the answers to {messages} sends are lost, and workers are killed repeatedly"
     figures, chance, shares = Figures("T39", kind(url), done), random.Random(20260311), (0.1, 0.3, 0.5)
     async with sending_workers(folder, url, doctors=messages, rate=RATE, lease=15) as office:
         campaign, part = await office.campaign(), messages // len(shares)

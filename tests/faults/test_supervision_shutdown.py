@@ -118,7 +118,7 @@ async def _polls(url: str, folder: Path) -> None:
     lease, drain, poll, short, long = (
         (30.0, 60.0, 28.0, 40.0, 45.0) if LONG else (3 * slow, 300.0, 300.0, 4 * slow, 5 * slow)
     )
-    done = f"SIGTERM during a {poll:g} s long poll, two queues with handlers of {short:.0f} and {long:.0f} s, lease {lease:.0f} s"
+    done = f"SIGTERM while a poll takes {poll:g} s and handlers take {short:.0f} and {long:.0f} s; lease {lease:.0f} s"
     figures = Figures("stop", kind(url), done)
     async with place(folder, url, lease=lease, poll=poll) as running:
         for number in range(10):
@@ -149,7 +149,7 @@ async def _hangs(url: str, folder: Path) -> None:
     installation: the ping hangs for 10 s, the lease of the run is 6 s, and the drain may take 30 s.
     """
     seconds = 25.0 if LONG else 12.0
-    figures = Figures("stop", kind(url), f"SIGTERM of a scheduler during a ping that hangs and a run of {seconds:g} s")
+    figures = Figures("stop", kind(url), f"SIGTERM to a scheduler while a ping hangs and a run takes {seconds:g} s")
     async with place(folder, url, run=seconds) as running, _silence() as one, _silence() as another:
         await running.work.scheduler().dispatcher.tick()
         # A fire is due, so the first scheduler that is up starts it at once.
@@ -204,7 +204,7 @@ async def test_handler_longer_than_the_drain_is_released_and_no_process_killed(
 
 async def _hands_back(url: str, folder: Path) -> None:
     drain, tick = (30.0, 50.0) if LONG else (6 * slowness(), 300.0)
-    done = f"SIGTERM of `batuta up` during a handler of 200 s and ticks of {tick:g} s, drain {drain:.0f} s"
+    done = f"SIGTERM to `batuta up` while a handler takes 200 s and ticks take {tick:g} s; drain {drain:.0f} s"
     figures = Figures("stop", kind(url), done)
     async with place(folder, url, poll=tick, tick=tick, request=drain / 2) as running, httpx2.AsyncClient() as client:
         for number in range(5):
@@ -247,7 +247,7 @@ async def test_hanging_database_and_deaf_handlers_hold_no_process_beyond_its_mar
 async def _hangs_up(url: str, folder: Path, *, is_uncancellable: bool = False) -> None:
     drain = 30.0 if LONG else 3.0
     beside = ", a handler and a drain that ignore their cancellation" if is_uncancellable else ""
-    figures = Figures("stop", kind(url), f"SIGTERM of a worker whose database hangs{beside}, drain {drain:.0f} s")
+    figures = Figures("stop", kind(url), f"SIGTERM to a worker whose database hangs{beside}; drain {drain:.0f} s")
     at = urlsplit(url)
     assert at.port is not None
     async with (

@@ -133,7 +133,7 @@ async def test_task_that_blocks_its_worker_is_found_and_other_tasks_run_again(
 ) -> None:
     limit, many = (15.0, 200) if LONG else (3.0, 20)
     what = {"sleeps": "time.sleep(600)", "matches": "a regular expression without end"}[ill]
-    figures = Figures(test, "SQLite", f"{what} in a task under `up`, limit {limit:g} s")
+    figures = Figures(test, "SQLite", f"{what} in a task under `batuta up`; limit {limit:g} s")
     with plant(tmp_path, BATUTA_BLOCKED_SECONDS=f"{limit:g}", BATUTA_WATCHDOG_SECONDS="20") as running:
         before = ready(running)
         await _enqueue(tmp_path, many // 2, ill)
@@ -150,7 +150,9 @@ async def test_task_that_blocks_its_worker_is_found_and_other_tasks_run_again(
         assert f"in {ill}" in stack[0]
         assert running.children()["api"] == before["api"]
         assert running.end() == 0
-    figures.record_bare(many + 1, f"ended after {found:.1f} s, serving after {again:.1f} s", wrong=len(lost))
+    figures.record_bare(
+        many + 1, f"process ended after {found:.1f} s; the next one worked after {again:.1f} s", wrong=len(lost)
+    )
     assert lost == set()
     assert not LONG or (found <= 20 and again <= 30)
 

@@ -55,7 +55,9 @@ async def _blocks(test: str, way: str, code: int, url: str, folder: Path) -> Non
         found, serving = office.exits[0].at - struck, float(office.notes("up")[1][-1]) - struck
         await office.until_sent()
         tally = await office.tally()
-        figures.record_items(tally, f"ended with its stack after {found:.1f} s, serving after {serving:.1f} s")
+        figures.record_items(
+            tally, f"ended after {found:.1f} s, with its stack; the next process worked after {serving:.1f} s"
+        )
         await until("the restart is recorded", lambda: _is_recorded(office))
         (row,) = await office.restarts("blocked")
         assert office.exits[0].code == code
@@ -96,7 +98,7 @@ async def _swallows(where: str, url: str, folder: Path) -> None:
         await office.until_sent()
         tally = await office.tally()
         figures.record_items(
-            tally, f"replaced {serving:.1f} s after it began, {serving - 45:.1f} s after its limit of 45 s"
+            tally, f"the process was replaced {serving:.1f} s after the call began; the limit of the call was 45 s"
         )
         assert office.exits[0].code == EXIT_AGAIN
         assert len(await office.restarts("uncancellable")) == 1
@@ -111,7 +113,7 @@ async def test_connection_without_updates_is_found_and_no_inbound_message_is_los
 
 async def _is_deaf(url: str, folder: Path) -> None:
     messages, rate = (100, 1.0) if LONG else (10, 10.0)
-    figures = Figures("T27", kind(url), f"Telegram: {messages} messages arrive at a connection that carries no update")
+    figures = Figures("T27", kind(url), f"Telegram: {messages} messages arrive while a connection is silently dead")
     async with telegram_office(folder, url, accounts=1, doctors=1, rate=rate) as office:
         office.start_worker()
         await until("the account is connected", lambda: office.connected(1))
@@ -125,7 +127,9 @@ async def _is_deaf(url: str, folder: Path) -> None:
         found = (office.now() - began).total_seconds()
         texts = [each["texto"] for each in await _inbox(office.julia.work.database)]
         doubled, lost = len(texts) - len(set(texts)), messages - len(set(texts))
-        figures.record_bare(messages, f"all stored {found:.1f} s after; doubled {doubled}; no restart", wrong=lost)
+        figures.record_bare(
+            messages, f"all messages were stored {found:.1f} s later; {doubled} doubled; no restart", wrong=lost
+        )
         assert (lost, doubled, office.exits) == (0, 0, [])
         assert await office.connected(1)
         if LONG:
@@ -142,7 +146,7 @@ async def _inbox(database: object) -> list[dict[str, object]]:
 
 @pytest.mark.skipif(not LONG, reason="the parent waits 20 s for a sign of life; its own tests have a short form")
 async def test_stopped_worker_is_replaced_and_takes_its_sessions_back(julia_url: str, tmp_path: Path) -> None:
-    figures = Figures("T28", kind(julia_url), "Telegram: the worker under `up` stopped (SIGSTOP)")
+    figures = Figures("T28", kind(julia_url), "Telegram: the worker of `batuta up` is stopped (SIGSTOP)")
     async with telegram_office(tmp_path / "office", julia_url, accounts=3, doctors=0) as office:
         environment = {
             "DATABASE_URL": julia_url,
@@ -161,5 +165,7 @@ async def test_stopped_worker_is_replaced_and_takes_its_sessions_back(julia_url:
             until_now = office.now()
             await until("the accounts are connected again", lambda: office.connected_since(until_now, 3))
             serving = time.monotonic() - began
-        figures.record_bare(1, f"replaced after {replaced:.1f} s, all accounts connected again after {serving:.1f} s")
+        figures.record_bare(
+            1, f"process replaced after {replaced:.1f} s; all accounts were connected after {serving:.1f} s"
+        )
         assert replaced <= 40

@@ -67,8 +67,8 @@ async def test_loops_that_sleep_endlessly_are_restarted_while_the_heartbeat_cont
 
 async def _sleeps(url: str, folder: Path) -> None:
     rate = 1.0 if LONG else 20.0
-    restart = Figures("S3.2", kind(url), "Telegram: an endless sleep in each of the four loops at once")
-    beating = Figures("S3.3", kind(url), "Telegram: heartbeats while all four loops sleep")
+    restart = Figures("S3.2", kind(url), "Telegram: all four loops hang at the same time")
+    beating = Figures("S3.3", kind(url), "Telegram: heartbeats while all four loops hang")
     async with telegram_office(folder, url, accounts=2, doctors=4, rate=rate) as office:
         office.start_worker()
         await until("the accounts are connected", lambda: office.connected(2))
@@ -93,9 +93,11 @@ async def _sleeps(url: str, folder: Path) -> None:
             assert max(found) <= STUCK_AFTER + MARGIN
             assert max(beats) <= HEARTBEAT_EVERY.total_seconds() + 2
         restart.record_bare(
-            4, f"each ticks again after at most {max(found):.1f} s; stuck_after {STUCK_AFTER:g} s; 0 exits"
+            4, f"each loop worked again within {max(found):.1f} s; stuck_after {STUCK_AFTER:g} s; no process ended"
         )
-        beating.record_bare(len(beats), f"{statistics.median(beats):.1f} s apart, at most {max(beats):.1f} s")
+        beating.record_bare(
+            len(beats), f"heartbeats {statistics.median(beats):.1f} s apart, at most {max(beats):.1f} s"
+        )
 
 
 async def _all_recorded(office: TelegramOffice) -> bool:
@@ -112,7 +114,7 @@ async def test_messages_arrive_within_a_second(places: dict[str, Path]) -> None:
 
 async def _quickly(url: str, folder: Path) -> None:
     messages, slow = 1_000 if LONG else 50, slowness()
-    figures = Figures("S3.4", kind(url), f"Telegram: five messages in a row, then {messages} one by one")
+    figures = Figures("S3.4", kind(url), f"Telegram: five messages at once, then {messages} one after the other")
     async with telegram_office(folder, url, accounts=5, doctors=messages + 10) as office:
         office.start_worker()
         await office.until_sent(await office.put(5))  # so that all accounts are connected
@@ -149,7 +151,7 @@ async def _one_hangs(url: str, folder: Path) -> None:
         await office.put(waiting, office.accounts[:1])
         during = await _one_by_one(office, messages)
         calm, busy = p99(await office.latencies(before)), p99(await office.latencies(during))
-        figures.record_bare(len(during), f"p99 {calm:.2f} s before, {busy:.2f} s beside the hanging account")
+        figures.record_bare(len(during), f"latency p99 {calm:.2f} s before, and {busy:.2f} s while the account hangs")
         assert busy <= max(2 * calm, 0.5 if LONG else 5 * slowness())
 
 
@@ -248,7 +250,9 @@ async def _storm(url: str, folder: Path, forgets: bool) -> None:
     lost: list[str] = [] if LONG else ["send_text"]  # the loss of other answers breaks connections, which takes time
     behaviour = {"lost_answers": 0.3, "lost_methods": lost, "forgets_random_ids": forgets}
     memory = "; the server forgets the random_ids" if forgets else ""
-    done = f"Telegram: 30 % of the answers to {messages} sends lost; worker and server killed -9 all the time{memory}"
+    done = (
+        f"Telegram: 30 % of the answers to {messages} sends are lost; worker and server are killed repeatedly{memory}"
+    )
     figures = Figures("T39", kind(url), done)
     # Each doctor receives two messages of the same account, so that their order can be compared: the number of doctors is
     # a multiple of the number of accounts.
@@ -262,8 +266,8 @@ async def _storm(url: str, folder: Path, forgets: bool) -> None:
         states = await office.states()
         figures.record_items(
             tally,
-            f"{office.killed} kills of the worker, {office.server.killed} of the server; all resolved by themselves"
-            f" {took:.0f} s after the last; out of order {swapped}",
+            f"{office.killed} kills of the worker, {office.server.killed} of the server; all messages were resolved"
+            f" {took:.0f} s after the last kill; {swapped} out of order",
         )
         assert (tally.lost, tally.doubled, swapped) == (0, 0, 0)
         assert states == {"enviada/-": messages}
