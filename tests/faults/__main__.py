@@ -137,63 +137,75 @@ PARTS = (
 )
 PREFACE = """# Fault tests and their figures
 
-`python3 dev.py faults --write` runs the long form of the tests and writes this page. `python3 dev.py test` runs the same tests in a short form.
-Each test kills, freezes or disturbs a real process, database or clock, and compares the result with independent records.
+`python3 dev.py faults --write` runs the long form of the tests and writes this page. `python3 dev.py test` runs the
+same tests in a short form. Each test kills, freezes or disturbs a real process, database or clock, and compares the
+result with independent records.
 
 ## Terms
 
-A test counts *targets*, for example accepted items, and how many of them were *lost* or *doubled*. This table defines the three words for each part
-of the system:
+A test counts *targets*, for example accepted items, and how many of them were *lost* or *doubled*. This table defines
+the three words for each part of the system:
 
 {parts}
 
-Two more counts apply to the scheduler only. *Early*: a fire started before its instant. *Unexplained*: a fire did not run and its row has no reason.
+Two more counts apply to the scheduler only. *Early*: a fire started before its instant. *Unexplained*: a fire did not
+run and its row has no reason.
 
 ## How the tests measure
 
-- **Scheduler.** An oracle, a second program that shares no code with the engine, computes the expected fires minute by minute. The jobs
-  call an endpoint, a separate process that syncs every call to disk. `tests.judges` compares the oracle, the endpoint and the execution
-  log. *Lateness* is the time from the instant of a fire to the start of its run.
-- **Clocks.** Some tests (T13–T15, T17, T18, T20, T22) use a simulated clock that is faster than the machine's clock or jumps, so that a few
-  seconds stand for hours. T47 (`python3 dev.py faults test_two_weeks`) injects no fault: Julia's timetables run for two weeks on a simulated
-  clock, in a time zone with daylight saving time and in a zone without it.
-- **Queue.** Workers are separate processes and use the machine's clock. Each run of an item writes a line when it starts. The effect of a
-  run is a row that commits with the outcome of the item. If a worker dies before this commit, the item is *repeated*, which is allowed.
-  An item counts as *doubled* only after a second effect. In the rows "relay" (tasks on ARQ), a second run counts as *doubled*.
-- **Sender.** The simulated WhatsApp is a separate process that keeps a receipt of each message that it received. `judge_messages` compares
-  accepted messages, receipts and the queue. The clock is five or eight times as fast as the machine's clock.
+- **Scheduler.** An oracle, a second program that shares no code with the engine, computes the expected fires minute
+  by minute. The jobs call an endpoint, a separate process that syncs every call to disk. `tests.judges` compares the
+  oracle, the endpoint and the execution log. *Lateness* is the time from the instant of a fire to the start of its
+  run.
+- **Clocks.** Some tests (T13–T15, T17, T18, T20, T22) use a simulated clock that is faster than the machine's clock
+  or jumps, so that a few seconds stand for hours. T47 (`python3 dev.py faults test_two_weeks`) injects no fault:
+  Julia's timetables run for two weeks on a simulated clock, in a time zone with daylight saving time and in a zone
+  without it.
+- **Queue.** Workers are separate processes and use the machine's clock. Each run of an item writes a line when it
+  starts. The effect of a run is a row that commits with the outcome of the item. If a worker dies before this commit,
+  the item is *repeated*, which is allowed. An item counts as *doubled* only after a second effect. In the rows
+  "relay" (tasks on ARQ), a second run counts as *doubled*.
+- **Sender.** The simulated WhatsApp is a separate process that keeps a receipt of each message that it received.
+  `judge_messages` compares accepted messages, receipts and the queue. The clock is five or eight times as fast as the
+  machine's clock.
   - *Parked* messages wait for the decision of a person, because Julia cannot prove whether they were sent.
-  - *Given up* messages were interrupted by three kills of their worker and were provably not sent. The test *revives* them: it retries them as
-    an operator would.
-- **Import.** The client sends the file again until the API confirms every row. The clock is ten times as fast as the machine's clock.
-- **Hanging code.** The column "Seen" has the time until Batuta found the problem, and the time until the process worked again. Each test also
-  requires the stack of the hanging code in `worker_restarts` and in the log. In rows with "under `up`", `batuta up` restarts the process;
-  in other rows, the test restarts it.
-- **Vacancies.** Test processes request vacancies for doctors and sync each answer to disk. After a restart, a process repeats the requests
-  that have no answer. The answers, the state of the vacancy, its history and the business events must name the same doctor.
-- **Hand-offs.** Two workers send messages and run `processar_handoffs` continuously. When no due work is left, the test moves the clock
-  forward. The receipts of the simulated WhatsApp, the hand-offs and the vacancies must agree. No message may be sent at night or after the
-  decision of the poster. Each message that was given up after three kills must have an entry in the pending list. The test then
-  *revives* the message: it retries the message as an operator would.
-- **Telegram** (rows that begin with "Telegram"). The simulated Telegram and the worker are separate processes, and the test kills them
-  separately. The simulated Telegram keeps a receipt of each message, even if it is killed. No person decides about messages in doubt.
-  Latency is the time from the enqueue to the receipt.
-- **Parent.** In rows without a database ("–"), the parent and its child processes are small programs of the test, with time limits of two seconds.
+  - *Given up* messages were interrupted by three kills of their worker and were provably not sent. The test *revives*
+    them: it retries them as an operator would.
+- **Import.** The client sends the file again until the API confirms every row. The clock is ten times as fast as the
+  machine's clock.
+- **Hanging code.** The column "Seen" has the time until Batuta found the problem, and the time until the process
+  worked again. Each test also requires the stack of the hanging code in `worker_restarts` and in the log. In rows
+  with `batuta up`, the parent restarts the process; in other rows, the test restarts it.
+- **Vacancies.** Test processes request vacancies for doctors and sync each answer to disk. After a restart, a process
+  repeats the requests that have no answer. The answers, the state of the vacancy, its history and the business events
+  must name the same doctor.
+- **Hand-offs.** Two workers send messages and run `processar_handoffs` continuously. When no due work is left, the
+  test moves the clock forward. The receipts of the simulated WhatsApp, the hand-offs and the vacancies must agree. No
+  message may be sent at night or after the decision of the poster. Each message that was given up after three kills
+  must have an entry in the pending list. The test then *revives* the message: it retries the message as an operator
+  would.
+- **Telegram** (rows that begin with "Telegram"). The simulated Telegram and the worker are separate processes, and
+  the test kills them separately. The simulated Telegram keeps a receipt of each message, even if it is killed. No
+  person decides about messages in doubt. Latency is the time from the enqueue to the receipt.
+- **Parent.** In rows without a database ("–"), the parent and its child processes are small programs of the test,
+  with time limits of two seconds.
 
 ## Figures
-"""  # noqa: E501 - rows of a table
+"""
 AFTERWORD = """
 ## Limits of the figures
 
-- All processes and PostgreSQL ran on one machine. No test cuts the power. Only in T18 do the processes have different clocks.
-- A fast clock also multiplies the delays of the machine. Therefore a test accepts a fire that starts late by its clock: up to 30 s in T10,
-  40 s in T14, 50 s in T12, 10 s in T11.
+- All processes and PostgreSQL ran on one machine. No test cuts the power. Only in T18 do the processes have different
+  clocks.
+- A fast clock also multiplies the delays of the machine. Therefore a test accepts a fire that starts late by its
+  clock: up to 30 s in T10, 40 s in T14, 50 s in T12, 10 s in T11.
 - In the tests of the queue a lease lasts one or a few seconds; in production it lasts 30 seconds.
-- The tests of a full disk use a tmpfs of 16 MB. Only root can mount a tmpfs, so these tests are skipped for other users. The tests of failing
-  system calls use strace.
+- The tests of a full disk use a tmpfs of 16 MB. Only root can mount a tmpfs, so these tests are skipped for other
+  users. The tests of failing system calls use strace.
 - A row without a date was measured with an older revision of the code, before dates were recorded.
-- The runs of 2026-11-16 and 2026-11-17 shared two cores with ten and more other programs, so their durations cannot be compared with other runs.
-"""  # noqa: E501 - one line per statement
+- The runs of 2026-11-16 and 2026-11-17 shared two cores with ten and more other programs, so their durations cannot
+  be compared with other runs.
+"""
 
 
 def main(words: list[str]) -> int:

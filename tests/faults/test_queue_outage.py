@@ -195,7 +195,8 @@ async def _locked(url: str, folder: Path) -> None:
 
 
 def _note(enqueuer: Enqueuer, slowest: float, tally: Tally) -> str:
-    return f"{enqueuer.refused} enqueues refused; the worker worked again {slowest:.1f} s later; {tally.in_vain} runs repeated"
+    refused = f"{enqueuer.refused} enqueues refused; the worker worked again {slowest:.1f} s later"
+    return f"{refused}; {tally.in_vain} runs repeated"
 
 
 @asynccontextmanager
