@@ -151,7 +151,7 @@ async def test_every_fire_happens_once_and_figures_match_the_rows(
         await _judge_campaigns(office)
         sent = await _judge_messages(office, people)
         await _judge_reservations(office)
-        figures.record(verdict, f"{len(FIGURES)} figures of jobs match the rows; {sent}")
+        figures.record(verdict, f"{len(FIGURES)} figures of jobs are equal to the counted rows; {sent}")
 
 
 def _thin(entry: Entry) -> Entry:
@@ -280,7 +280,7 @@ async def _judge_messages(office: Office, people: Population) -> str:
     assert wrong == [], (
         "a message was sent after an opt-out, in a rest or a pause, or while a person handles the conversation"
     )
-    return f"{len(receipts)} messages, {len(ours)} of them on our initiative, {len(people.forbidden)} times forbidden"
+    return f"{len(receipts)} messages, {len(ours)} on Julia's initiative, none in {len(people.forbidden)} forbidden periods"
 
 
 async def _judge_reservations(office: Office) -> None:
