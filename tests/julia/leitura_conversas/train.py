@@ -53,11 +53,11 @@ CERTO, CLASS = len(VIEWS), len(VIEWS) + 1
 # Each fold is read by a model without its authors.
 FOLDS = (
     ("b", "c", "d", "e", "f", "g", "l", "m"), ("j", "k", "n"), ("z",),
-    ("aa", "ab", "ac", "ak"), ("ad", "ae", "af", "al"), ("ag", "ah", "ai", "aj"),
+    ("aa", "ab", "ac", "ak", "ao"), ("ad", "ae", "af", "al", "au"), ("ag", "ah", "ai", "aj", "ap"),
 )  # fmt: skip
 HONEST = tuple(autor for fold in FOLDS for autor in fold)
 # These authors knew only the guideline, like the authors of new sentences.
-INDEPENDENT = ("l", "m", "aa", "ab", "ac", "ad", "ae", "af", "ag", "ah", "ai", "aj", "ak", "al")
+INDEPENDENT = ("l", "m", "aa", "ab", "ac", "ad", "ae", "af", "ag", "ah", "ai", "aj", "ak", "al", "ao", "ap", "au")
 # The weight of one sentence of a collection. It is below 1 if a large collection has many sentences of one kind.
 IMPORTANCE = {"o": 0.6, "moldes": 0.5, "aq": 1.5, "ar": 2.0} | dict.fromkeys(INDEPENDENT, 2.5)
 # Sentences with slots, which train like the sentences of an author.
