@@ -1,4 +1,4 @@
-"""The ``batuta`` command, and helpers for commands of an application."""
+"""The ``batuta`` command, and helpers for the commands that an application adds."""
 
 from typing import TYPE_CHECKING, Final
 

@@ -1,4 +1,4 @@
-"""The commands ``batuta bulk``: change every item of a queue that a filter matches. A worker performs the change."""
+"""The commands ``batuta bulk``: change every queue item that matches a filter. A worker makes the changes."""
 
 from typing import Annotated, Any, TypeAlias
 
@@ -89,8 +89,8 @@ def _begin(
     older_than: str | None,
     as_json: bool,
 ) -> None:
-    """Start a bulk operation on the items that match the criteria (name, error group, key, tag) and the age. If no item
-    matches, exit with FAILED.
+    """Start a bulk operation on the items that match the filter: name, error group, key and tag (``criteria``), and
+    age. Exit with FAILED if no item matches.
     """
     _require_queue(ctx, queue)
     age = None if older_than is None else read_span(older_than)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandLine:
     """Commands, roles and texts that an application adds to ``batuta``. The module that ``--app`` names may define an
-    object of this class as ``command_line``. Then `batuta --help` imports only that module.
+    object of this class as ``command_line``. In that case `batuta --help` imports only that module.
     """
 
     # the same commands as in the application's Extension
@@ -30,8 +30,8 @@ class CommandLine:
 
 
 def import_command(command: "Command") -> Any:
-    """Return the function of a command, or a mapping of names to functions for a group. Text in the form
-    ``module:object`` is imported.
+    """Return the function of a command or, for a command group, a mapping of names to functions. A command given as the
+    string ``module:object`` is imported.
     """
     if isinstance(command, Mapping):
         return {word: import_command(each) for word, each in command.items()}

@@ -1,5 +1,5 @@
-"""Code that all commands share: the choice of language, the loading of the application that ``--app`` names, and the
-output.
+"""Code that all commands share: choosing the language, loading the application that ``--app`` names, and printing
+results.
 """
 
 import gc
@@ -45,8 +45,8 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document,
 
 @dataclass(slots=True)
 class CliContext:
-    """The state of one call of the command: application, language and output. ``lang`` is the value of ``--lang``, or
-    None if it was not given.
+    """The state of one ``batuta`` invocation: application, language and output. ``lang`` is the value of ``--lang``, or
+    None if the operator did not pass that option.
     """
 
     lang: Language | None
@@ -78,7 +78,7 @@ class CliContext:
         return self._err
 
     def work(self) -> "Batuta":
-        """Load the complete application at the first call, and return it."""
+        """Return the complete application, which the first call loads."""
         if self.unloaded is not None:
             raise self.unloaded  # a second import would repeat the declarations and hide this error
         if self._work is None:
@@ -130,8 +130,8 @@ class CliContext:
         return self._loaded().settings
 
     def _loaded(self) -> "Batuta":
-        """Return an application object whose settings can be read. Prefer an object that is already loaded: the
-        complete application, else the catalogue.
+        """Return an application object to read settings from: the complete application or the catalogue if either is
+        already loaded. Otherwise load the complete application.
         """
         return self._work or self._catalogue or self.work()
 
@@ -147,7 +147,7 @@ class CliContext:
 
     def show(self, document: Mapping[str, Any], as_json: bool, readable: Callable[[], None]) -> None:
         """Print ``document`` as JSON if ``as_json`` is true; otherwise call ``readable``, which prints the same content
-        for people.
+        in readable form.
         """
         if as_json:
             self.print_json(document)
@@ -180,7 +180,7 @@ class CliContext:
             return await act(work)
 
     def table(self, headings: str, columns: Iterable[str]) -> "Table":
-        """Return a table without borders. The text key of each heading is ``headings`` plus the column's name."""
+        """Return a table without borders. The text key of each heading is ``headings`` plus the column name."""
         from rich.table import Table
 
         texts = self.texts()
@@ -206,14 +206,14 @@ def cli_context(context: typer.Context) -> CliContext:
 
 
 def resume_collection() -> None:
-    """Enable the garbage collection that ``batuta.__main__`` disabled while the application was loading."""
+    """Re-enable garbage collection, which ``batuta.__main__`` disabled while the application was loading."""
     if not gc.isenabled():
         gc.freeze()  # later collections skip the objects that exist now
         gc.enable()
 
 
 def wait_for(running: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end and return its result. If it fails, the caller reports the error, so log lines of
+    """Run a coroutine to completion and return its result. If it fails, the caller reports the error, so log lines from
     asyncio and asyncpg about the same error are dropped.
     """
     import asyncio
@@ -277,7 +277,7 @@ def load_app(name: str) -> "Batuta":
 
 
 def import_app(name: str) -> tuple[ModuleType, str]:
-    """Import the module of ``module:object`` and return it with the name of the object."""
+    """Import the module named in ``module:object``. Return the module and the name of the object."""
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
         raise UnknownApp(app=name, why=Reason("app_colon", "a colon between the module and the object is missing"))

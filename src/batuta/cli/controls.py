@@ -1,4 +1,6 @@
-"""Commands for guards: ``batuta pause``, ``resume``, ``switch``, ``circuits [reset | open | probe NAME]`` and ``limits``."""
+"""The commands for pauses, switches, circuit breakers and limits: ``batuta pause``, ``resume``, ``switch``, ``circuits
+[reset | open | probe NAME]`` and ``limits``.
+"""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import datetime, timedelta
@@ -80,7 +82,7 @@ def off(context: typer.Context, key: str, reason: Because = "-", span: Span = No
 
 
 def switch_key(work: Batuta, word: str) -> str:
-    """Return the key of a switch. The operator may type the key itself or the application's word for it."""
+    """Return the key of a switch. The operator may type either the key or the application's own name for the switch."""
     known = work.extension.switches
     keys = {rule.key for rule in known.values()} | {PAUSE_ALL}
     keys |= {pause_of_category(name) for name in work.registry.categories} | {
@@ -290,7 +292,7 @@ def _set_circuit(
     facts: dict[str, str | None],
     as_json: bool,
 ) -> None:
-    """Record the change of a circuit breaker in the audit log, make the change, and print the circuit breaker."""
+    """Record a change to a circuit breaker in the audit log, make the change, and print the new state."""
     ctx.work().circuits.rule_of(name)
 
     async def note_and_act(work: Batuta) -> Circuit:

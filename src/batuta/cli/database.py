@@ -43,8 +43,8 @@ def sql(context: typer.Context, query: QueryText, as_json: JsonFlag = False) -> 
 
 
 async def _read(work: Batuta, query: str) -> list[dict[str, Any]]:
-    """Return the rows of a query and record the access, because any row may contain personal data. The query is not
-    recorded: it may contain personal data too.
+    """Run a query and return its rows. Record the access in the audit log, because any row may contain personal data.
+    The query itself is not recorded, because it may contain personal data too.
     """
     rows = await read_for_operators(work.database, query, work.zone)
     if rows:

@@ -1,4 +1,6 @@
-"""The command ``batuta doctor``: checks everything that a start needs and shows the next step for each problem."""
+"""The command ``batuta doctor``: checks everything that the application needs in order to start, and shows the next
+step for each problem.
+"""
 
 import platform
 from collections.abc import Iterator
@@ -66,8 +68,8 @@ async def examine(ctx: CliContext) -> list[Diagnosis]:
 
 
 def as_it_runs(ctx: CliContext, settings: EngineSettings, work: Batuta) -> Batuta:
-    """Return the application with the settings that `batuta up` passed to its running children. The settings of this
-    terminal may differ.
+    """Return the application with the settings that `batuta up` passed to its running children. The settings in this
+    terminal may differ from them.
     """
     child_env = unset(work.extension.child_env, ctx.env, ENV_FILE)
     places = [role.listens for role in work.extension.roles if role.in_up and role.listens is not None]

@@ -26,9 +26,7 @@ def show(context: typer.Context, as_json: JsonFlag = False) -> None:
 
 
 def rotate(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """Re-encrypt all stored values with the first key of the configuration. An interrupted rotation continues where it
-    stopped.
-    """
+    """Re-encrypt all stored values with the first configured key. An interrupted rotation can be resumed."""
     ctx = cli_context(context)
     if not ctx.work().encryption.is_on:
         raise ConfigError(
@@ -48,8 +46,8 @@ async def _count(work: Batuta) -> dict[str, KeyUse]:
 
 
 async def _rotate(work: Batuta) -> tuple[int, int]:
-    """Re-encrypt the stored values with the first key of the configuration. Return the number of changed values, and
-    the number of values whose key is unknown.
+    """Re-encrypt the stored values with the first configured key. Return the number of changed values, and the number
+    of values whose key is unknown.
     """
     columns, rotated = work.encrypted_columns, 0
     for column in columns.columns:

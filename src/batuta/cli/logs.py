@@ -1,4 +1,4 @@
-"""The command ``batuta logs``: the kept log lines of a task, an item or a run."""
+"""The command ``batuta logs``: the stored log lines of a task, an item or a run."""
 
 from dataclasses import asdict
 from datetime import timedelta
@@ -44,7 +44,7 @@ async def _show(ctx: CliContext, id: str, *, follow: bool, as_json: bool) -> Non
 
 
 async def _follow(ctx: CliContext, work: Batuta, id: str, after: str | None) -> None:
-    """Print new lines until the task or the run has ended. Ctrl-C ends the output earlier."""
+    """Print new log lines until the task or run has ended, or until the operator presses Ctrl-C."""
     for _ in count():
         has_ended = await _has_ended(work, id)
         # Wait once more, because the lines of the last second are written after the end.
@@ -64,8 +64,8 @@ async def _has_ended(work: Batuta, id: str) -> bool:
 
 
 async def _whole_id(work: Batuta, written: str) -> str:
-    """Complete an abbreviated id with the ids of the items that have kept log lines. If none of them matches, return
-    ``written`` unchanged.
+    """Return the full id that begins with ``written``, among the items that have stored log lines. If none of them
+    matches, return ``written`` unchanged.
     """
     between = id_range(written)
     if is_uuid(written) or between is None:

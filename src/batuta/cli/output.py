@@ -1,7 +1,7 @@
-"""Merges the output of several processes into one stream, each line prefixed with the name of its process, and
-announces when all processes are ready.
+"""Merges the output of several processes into one stream, each line prefixed with its process's name, and announces
+when all processes are ready.
 
-A thread writes the lines, so a blocked terminal (Ctrl-S, a pager, a full log collector) does not block the
+A separate thread writes the lines, so a blocked terminal (Ctrl-S, a pager, a full log collector) does not block the
 processes. Lines that do not fit into the queue are dropped and counted.
 """
 
@@ -65,7 +65,7 @@ class OutputMux:
         return _OutputStream(self, name, self._out.isatty())
 
     def close(self) -> None:
-        """Write the queued lines, but stop after FLUSH_TIMEOUT seconds."""
+        """Write the queued lines, but give up after FLUSH_TIMEOUT seconds."""
         if self._put(None):
             self._writing.join(FLUSH_TIMEOUT)
 

@@ -1,7 +1,7 @@
 """The command tree and its help. Every error becomes one sentence in the operator's language and an exit code.
 
-The parser's messages exist only in English, so they are not shown. Instead, the sentence is built from the exception's
-class, the parameter that the exception names, and the typed words.
+The parser's own messages exist only in English, so they are not shown. Instead, the sentence is built from the
+exception's class, the parameter that the exception names, and the words that the operator typed.
 """
 
 import os
@@ -115,7 +115,7 @@ ROLES = ("api", "scheduler", "worker")
 
 
 def translate(command: Any, texts: Texts, path: str = "") -> Any:
-    """Set the help and the choices of every command of the tree in one language.
+    """Set the help texts and choices of every command in the tree to one language.
 
     A parameter uses the text ``cli.option.<command>_<parameter>``. Without that text an option uses
     ``cli.option.<option>``, which all commands share; an argument has no shared text, because its meaning differs
@@ -370,7 +370,9 @@ def _join_values(value: object) -> object:
 
 
 def _split(command: Any, argv: Sequence[str]) -> tuple[str, Any, list[str]]:
-    """Find the command that the words name. Return its path, the command itself, and the words after it."""
+    """Find the command in the words that the operator typed. Return its path, the command itself, and the remaining
+    words.
+    """
     names, rest = ["batuta"], list(argv)
     for place, word in enumerate(argv):
         if (below := getattr(command, "commands", {}).get(word)) is not None:
@@ -412,9 +414,9 @@ def tree(ctx: CliContext) -> typer.Typer:
 
 
 def tree_for(ctx: CliContext, argv: Sequence[str]) -> typer.Typer:
-    """Return a tree that contains only the command that the words name. If the words name no command, return a tree for
-    the help: it has the names of all commands, but imports none of them, because the imports would take longer than
-    most commands run.
+    """Return a tree that contains only the command that the operator typed. If the operator typed no known command,
+    return a tree for the help: it contains the names of all commands, but imports none of them, because the imports
+    would take longer than most commands run.
     """
     named, names = _named_command(argv), _names(ctx)
     if named is None or named not in names:
@@ -449,7 +451,9 @@ def _names(ctx: CliContext) -> Collection[str]:
 
 
 def _load(ctx: CliContext, name: str) -> Any:
-    """Import a command. If the name of a role is also a group of commands, the name alone runs the role."""
+    """Import a command. If a role and a command group have the same name, that name without a subcommand runs the
+    role.
+    """
     own = ctx.command_line()
     command = import_command({**COMMANDS, **own.commands}.get(name, {}))
     if (name not in ROLES and name not in own.roles) or not isinstance(command, Mapping):
@@ -460,7 +464,9 @@ def _load(ctx: CliContext, name: str) -> Any:
 
 
 def _named_command(argv: Sequence[str]) -> str | None:
-    """Return the command that the words name, or None if words other than ``--app`` and ``--lang`` precede it."""
+    """Return the first word that the operator typed, ignoring ``--app`` and ``--lang`` and their values. Return None if
+    there is no such word.
+    """
     words = iter(argv)
     for word in words:
         if word in ("--app", "--lang"):

@@ -165,7 +165,7 @@ def _act(
     act: Callable[[SqlQueue, str], Awaitable[bool]],
     as_json: bool,
 ) -> None:
-    """Change items of a queue, print the result of each change, and exit with FAILED if an item was not changed."""
+    """Change items in a queue, print the result of each change, and exit with FAILED if any item was not changed."""
     found = _find_queue(ctx, queue)
 
     async def change(work: Batuta) -> dict[str, bool]:
@@ -219,8 +219,8 @@ async def _count_queues(ctx: CliContext) -> tuple[list[dict[str, Any]], list[dic
 async def _list_items(ctx: CliContext, queue: str, state: str | None, limit: int) -> tuple[str, list[dict[str, Any]]]:
     """Return a state, and the items of a queue that are in this state.
 
-    ``state`` is a state that every queue has, or a state value of the table. If it is None, the dead items are listed,
-    or the ready items if no worker serves the queue.
+    ``state`` is either a state that every queue has or a state that only this queue's table uses. If it is None, list
+    the dead items, or the ready items if no worker serves the queue.
     """
     async with ctx.work() as work:
         unserved = None if queue in work.queues else await _open_unserved(ctx, queue)
@@ -310,8 +310,8 @@ def _describe_rows(
 
 
 def _columns_of(table: QueueTable) -> dict[str, str]:
-    """Return the columns of an item that operators may see, under the engine's names for them. The payload is omitted,
-    because it may contain personal data.
+    """Return the columns of an item that operators may see, under the names that the engine uses for them. The payload
+    is omitted, because it may contain personal data.
     """
     named = {
         "id": table.id,

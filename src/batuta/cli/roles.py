@@ -1,7 +1,7 @@
 """The commands that run one role: ``batuta api``, ``batuta worker``, and the application's own roles. ``batuta up``
 starts all roles.
 
-A role without its own API serves ``/metrics`` and ``/health`` at BATUTA_METRICS_PORT.
+A role without its own API serves ``/metrics`` and ``/health`` on the port BATUTA_METRICS_PORT.
 """
 
 import asyncio
@@ -46,8 +46,8 @@ SIDECAR_GRACE = timedelta(seconds=1)
 async def serve_metrics(
     work: Batuta, settings: EngineSettings, role: str, supervisor: Supervisor
 ) -> AsyncIterator[None]:
-    """Serve ``/metrics`` and ``/health`` at BATUTA_METRICS_PORT while the block runs. If the setting is not set, do
-    nothing.
+    """Serve ``/metrics`` and ``/health`` on the port BATUTA_METRICS_PORT while the block runs. If that setting has no
+    value, do nothing.
     """
     port = settings.batuta_metrics_port
     if port is None:
@@ -158,11 +158,11 @@ async def _run_supervised(
 
 @asynccontextmanager
 async def open_for_process(work: Batuta) -> AsyncIterator[None]:
-    """Open the application for the lifetime of a process. Closing has a time limit, so a database that hangs delays the
-    exit only briefly.
+    """Open the application for the lifetime of a process. Closing it has a time limit, so a hanging database delays the
+    process's exit only briefly.
 
-    The garbage collector ignores the objects that exist after the opening, such as modules and routes, because visiting
-    them would stop the event loop for about 50 ms.
+    The garbage collector ignores the objects that exist once the application is open, such as modules and routes,
+    because visiting them would stop the event loop for about 50 ms.
     """
     await work.open()
     gc.freeze()
@@ -173,8 +173,8 @@ async def open_for_process(work: Batuta) -> AsyncIterator[None]:
 
 
 async def close_soon(closing: Awaitable[None]) -> None:
-    """Close connections within CLOSES_WITHIN. When the process exits, the operating system closes the remaining
-    connections.
+    """Close connections, waiting at most CLOSES_WITHIN. The operating system closes any remaining connections when the
+    process exits.
     """
     with suppress(TimeoutError):
         async with asyncio.timeout(CLOSES_WITHIN.total_seconds()):
@@ -182,7 +182,7 @@ async def close_soon(closing: Awaitable[None]) -> None:
 
 
 def longest_stop(settings: EngineSettings) -> timedelta:
-    """Return the longest time that the process of one role may take to end. Its parent kills it after this time."""
+    """Return how long the process of one role may take to shut down before its parent kills it."""
     return timedelta(seconds=settings.batuta_drain_seconds) + EXIT_MARGIN
 
 
@@ -299,10 +299,10 @@ async def run_role(
     stops_within: timedelta,
     service: str | None = None,
 ) -> None:
-    """Run a process and announce its start and its end.
+    """Run a process, and log when it starts and ends.
 
-    ``stops_within`` is the longest duration of a shutdown, which is reported to systemd. ``service`` is the name in
-    the log; None means the role's name.
+    ``stops_within`` is the longest time that a shutdown may take, which is reported to systemd. ``service`` is the name
+    in the log; None means the role's name.
     """
     begin_logging(
         work.events, settings, service=service or role, stream=stream, zone=work.zone, wording=work.extension.wording

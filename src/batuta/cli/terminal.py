@@ -1,4 +1,4 @@
-"""Consoles that commands print to. They neutralise control characters in stored texts."""
+"""Consoles that commands print to. They replace control characters in stored texts with harmless ones."""
 
 import sys
 from typing import Any

@@ -29,7 +29,7 @@ ONE_WORKER_STEP = define("one_worker_step", "remove --workers and BATUTA_WORKERS
 
 
 def complete_app(ctx: CliContext) -> Batuta:
-    """Return the application with the settings that the children of `batuta up` would get."""
+    """Return the application with the settings that `batuta up` would pass to its children."""
     work = ctx.work()
     added = unset(work.extension.child_env, ctx.env, ENV_FILE)
     if not added or work.extension.rebuilt is None:
@@ -91,7 +91,9 @@ def _own(work: Batuta, roles: Sequence[Role], stop: asyncio.Event) -> Iterator[A
 
 
 async def _end_together(running: Sequence[Awaitable[None]], serving: asyncio.Future[None], stop: asyncio.Event) -> None:
-    """Wait until the first role, or the API, ends. Then stop the rest, and raise the first error, if any."""
+    """Wait until ``stop`` is set, or until any role or the API ends. Then stop the remaining roles and raise the first
+    error, if any.
+    """
     tasks = [asyncio.ensure_future(each) for each in running]
     try:
         await first_of(stop.wait(), asyncio.wait([*tasks, serving], return_when=asyncio.FIRST_COMPLETED))

@@ -72,7 +72,7 @@ def _up_in_one_process(ctx: CliContext, workers: int | None) -> None:
 
 
 def _require_start(work: Batuta, settings: EngineSettings) -> None:
-    """Raise an error unless the secrets of the API are set and every port that the roles use is free."""
+    """Raise an error unless the API's secrets are set and every port that the roles use is free."""
     settings.require_access()
     for place in ((settings.host, settings.port), *(role.listens for role in work.extension.roles if role.in_up)):
         if place is not None:
@@ -185,7 +185,7 @@ class _Up:
         return ChildSpec(role, argv, env, name)
 
     def _log_env(self) -> Mapping[str, str]:
-        """Return the log settings of a child. The child writes to a pipe, so it cannot detect the terminal itself."""
+        """Return the log settings for a child. The child writes to a pipe, so it cannot detect the terminal itself."""
         form = {"LOG_FORMAT": "pretty" if self._is_pretty else "json"}
         return form | ({"FORCE_COLOR": "1"} if self._is_coloured else {})
 
@@ -202,8 +202,8 @@ def command_here() -> str:
 
 
 def _notify_systemd(tree: ProcessTree, notifier: Notifier) -> None:
-    """Report the state of the children to systemd. The service is reported as ready once every child has been started,
-    even if a child fails.
+    """Report the children's state to systemd. The service is reported as ready once every child has been started, even
+    if a child fails.
     """
     lives = [child.spec.name for child in tree.children if child.process is not None and child.is_ready]
     missing = [child.spec.name for child in tree.children if child.spec.name not in lives]

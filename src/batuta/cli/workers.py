@@ -1,4 +1,4 @@
-"""The command ``batuta workers``: running processes, the state of their loops, and restarts."""
+"""The command ``batuta workers``: lists the running processes and the state of their loops, and restarts processes."""
 
 from collections.abc import Container, Sequence
 from datetime import datetime, timedelta

@@ -1,1 +1,1 @@
-"""Scheduled jobs: the timetable, the due fires, the runs, and the recovery of runs whose process died."""
+"""Scheduled jobs: the timetable, the fires that are due, the runs, and the recovery of runs whose process died."""

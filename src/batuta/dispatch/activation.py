@@ -31,13 +31,13 @@ SILENCE_LIMIT = timedelta(seconds=12)
 
 @dataclass(frozen=True, slots=True)
 class Active:
-    """Result of ``standing``: the timetable of this process is already active."""
+    """Result of ``standing``: this process's timetable is already active."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakesOver:
-    """Result of ``standing``: no newer timetable is alive, so the timetable of this process becomes active. ``active``
-    is the timetable that it replaces, or None.
+    """Result of ``standing``: no newer timetable is alive, so this process's timetable becomes active. ``active`` is
+    the timetable that it replaces, or None.
     """
 
     active: str | None
@@ -78,7 +78,7 @@ def standing(own: str, seen: Sequence[Timetable], silent: Collection[str]) -> St
 
 
 class Activation:
-    """Tracks whether the timetable of this process (``own``) is active. The dispatcher calls ``look`` at every tick."""
+    """Tracks whether this process's timetable (``own``) is active. The dispatcher calls ``look`` at every tick."""
 
     def __init__(self, own: OwnTimetable, log: ExecutionLog, clock: Clock, lease_holder: LeaseHolder) -> None:
         self.own = own

@@ -82,7 +82,7 @@ class Dispatcher:
 
     @property
     def next_at(self) -> datetime:
-        """The instant of the next check of a job, according to this process's clock."""
+        """When to check a job next, according to this process's clock."""
         return self._agenda.next() - self._ahead
 
     async def tick(self) -> Pace:
@@ -113,7 +113,7 @@ class Dispatcher:
         return Idle(self.clock.now() + LONGEST_REST)
 
     async def _follow_controls(self, standing: Active | TakesOver) -> bool:
-        """Register the jobs after a change of the timetable or the controls. Return False, without registering, if
+        """Register the jobs after the timetable or the controls have changed. Return False, without registering, if
         another process changed the controls or the active timetable in the meantime.
         """
         controls = await self.log.controls()
@@ -143,8 +143,8 @@ class Dispatcher:
         self._last = now
 
     async def _fire(self, due: Collection[str], now: datetime) -> bool:
-        """Decide which due fires of these jobs run, record them, and start their runs. Return False, without a
-        decision, if the controls or the active timetable changed.
+        """Decide which due fires of the given jobs run, record those decisions, and start the runs. Return False,
+        without deciding, if the controls or the active timetable changed.
         """
         waiting: set[str] = set()
         is_current = True
@@ -251,8 +251,8 @@ class Agenda:
 
 
 def gate(registry: JobRegistry, log: ExecutionLog) -> Gate:
-    """Return a function that the runner calls right before a delivery. This function returns the reason why a job may
-    not run now, or None if it may run.
+    """Return a function that the runner calls right before it delivers a run. That function returns the reason why a
+    job may not run now, or None if it may run.
     """
 
     async def why_not(job: Job) -> str | None:

@@ -34,7 +34,7 @@ _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
 
 
 class Overlap(StrEnum):
-    """The rule for a fire that becomes due while the previous run of the job is in progress."""
+    """The rule for a fire that becomes due while the job's previous run is still in progress."""
 
     SKIP = "skip"  # record the fire as skipped
     ALLOW = "allow"  # start the fire next to the run in progress
@@ -44,7 +44,7 @@ class Overlap(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One execution, as passed to its target. ``execution.id`` is the idempotency key."""
+    """One execution of a job, as passed to the job's target. ``execution.id`` is the idempotency key."""
 
     execution: Execution
     deadline: datetime  # deadline for a function that runs in this process
@@ -60,8 +60,8 @@ class Run:
 
 
 class Target(Protocol):
-    """Interface that delivers the runs of a job. ``repeatable`` means that two deliveries with the same key have the
-    effect of one delivery, so that another scheduler may repeat the run.
+    """Interface of a job's target, which delivers the job's runs. ``repeatable`` means that two deliveries with the
+    same key have the effect of one delivery, so that another scheduler may repeat the run.
     """
 
     @property
@@ -71,8 +71,8 @@ class Target(Protocol):
         """The destination as text, for operators."""
 
     async def deliver(self, run: Run) -> Ending:
-        """Deliver the run and return its outcome before the deadline. Errors of the called code are returned as an
-        outcome.
+        """Deliver the run and return its outcome before the deadline. If the called code raises an error, return the
+        error as an outcome.
         """
 
 
@@ -106,7 +106,7 @@ class Job:
 
     @property
     def grace(self) -> timedelta:
-        """How long the target retries while the connection is refused, so that a restart of the API does not make a
+        """How long the target keeps retrying while the connection is refused, so that an API restart does not make a
         daily job fail.
         """
         return min(self.every * 4 // 5, LONGEST_GRACE)
@@ -184,7 +184,7 @@ def make_job(
 
 
 def schedule_text(name: str, schedule: str | None, every: timedelta | float | None) -> str:
-    """Return the schedule of a job as text: the cron expression, or ``every`` as an interval such as ``@every 30s``."""
+    """Return a job's schedule as text: the cron expression, or an interval such as ``@every 30s``."""
     if schedule is not None and every is None:
         return schedule
     if schedule is not None or every is None:

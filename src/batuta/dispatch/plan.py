@@ -1,5 +1,5 @@
-"""Pure functions that decide which due fires of a job run, from state that the caller read in the database. They also
-list and compare the fires of timetables.
+"""Pure functions that decide which due fires of a job run, based on state that the caller read from the database. They
+also list and compare the fires of timetables.
 """
 
 from collections import Counter
@@ -55,8 +55,8 @@ def find_holding_switch(job: Job, switches: Mapping[str, Switch], now: datetime)
 
 
 def _pause_reason(job: Job, rule: SwitchRule, why: str) -> str:
-    """Return ``why``, the reason why a job is held. If ``why`` only names the switch of a pause, return a reason that
-    names the pause instead.
+    """Return ``why``, the reason why a job is held. If ``why`` only names the switch that implements a pause, return a
+    reason that names the pause instead.
     """
     if not isinstance(why, Reason) or why.code != SWITCH_ON:
         return why
@@ -89,7 +89,7 @@ def hold(job: Job, switches: Mapping[str, Switch], windows: Mapping[str, Window]
 
 
 def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
-    """Return the decisions about the due fires of a job: one row per fire, and the instant up to which all fires are
+    """Decide which due fires of a job run. Return one row per fire, and the instant up to which all fires are
     decided.
     """
     now = ledger.now
@@ -162,8 +162,8 @@ def _missed_openings(job: Job, owed: Owed, now: datetime, is_running: bool) -> I
 
 
 def facts_of(openings: Sequence[Opening]) -> Iterator[Event]:
-    """Return the events about fires that do not run: one for each skipped fire, and one for all missed fires together,
-    so that a long outage does not flood the log.
+    """Return the events about fires that do not run: one event per skipped fire, and a single event for all missed
+    fires, so that a long outage does not flood the log.
     """
     missed = [each for each in openings if each.status is Status.MISSED]
     for each in openings:
@@ -204,7 +204,7 @@ def _row(job: Job, fire: datetime, is_late: bool, status: Status, reason: str | 
 def plan_manual(
     job: Job, ledger: Ledger, windows: Mapping[str, Window], params: Mapping[str, str], *, even_if_held: bool
 ) -> Decisions:
-    """Return the row of a run that an operator requested. Raise JobRefused if the job is running or held."""
+    """Return the database row for a run that an operator requested. Raise JobRefused if the job is running or held."""
     is_running = job.name in ledger.running
     if is_running and job.overlap in (Overlap.SKIP, Overlap.QUEUE_ONE):
         raise JobRefused(job=job.name, why=reasons.ALREADY_RUNNING(), next_step=reasons.WAIT_AND_REPEAT())
@@ -236,7 +236,7 @@ class Fire:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The number of fires per day of one job, before and after a change. ``reduction`` is a fraction: 0.5 means half as
+    """How many times per day one job fires, before and after a change. ``reduction`` is a fraction: 0.5 means half as
     many fires.
     """
 
@@ -258,7 +258,7 @@ class Comparison:
 
 
 def day_of(jobs: Collection[Job], day: date, zone: ZoneInfo) -> list[Fire]:
-    """Return every fire of a local day in ``zone``, in order of time."""
+    """Return every fire of one calendar day in the time zone ``zone``, in chronological order."""
     start, end = (first_instant(datetime.combine(each, time()), zone) for each in (day, day + timedelta(days=1)))
     found = [Fire(at, job) for job in jobs for at in fires(job.cron, job.zone, start - MOMENT, end - MOMENT)]
     return sorted(found, key=lambda fire: (fire.at, fire.job.name))

@@ -71,8 +71,8 @@ class Reaper:
         return Again() if len(ripe) == REAP_BATCH else Idle()
 
     async def recover(self, owners: Collection[str]) -> int:
-        """Take over at most REAP_BATCH runs of these owners immediately, because their processes are dead. Return the
-        number of runs.
+        """Take over at most REAP_BATCH runs of the given owners immediately, because their processes are dead. Return
+        the number of runs taken over.
         """
         found = [run for run in await self._find_silent(owners) if run.owner in owners]
         return await self._take_over(found, lambda run: reasons.DEAD())

@@ -89,8 +89,8 @@ class JobRegistry:
         return tuple(dict.fromkeys(job.category for job in self))
 
     def own(self, release: str | None = None) -> OwnTimetable:
-        """Return the identity of the timetable of this process. Its fingerprint changes when the jobs, schedules,
-        windows, profiles or the name of the release change.
+        """Return the identity of this process's timetable. Its fingerprint changes when the jobs, schedules, windows,
+        profiles or release name change.
         """
         content = {
             "release": release,

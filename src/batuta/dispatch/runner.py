@@ -85,8 +85,8 @@ class Runner:
 
     @contextmanager
     def expecting(self) -> Iterator[None]:
-        """Context manager around code that records and starts runs. A drain waits until this code has ended, and then
-        for the runs that it started.
+        """Context manager around code that records and starts runs. A drain first waits until this code has ended, and
+        then waits for the runs that it started.
         """
         self._expected += 1
         self._none_expected.clear()
@@ -118,7 +118,7 @@ class Runner:
         return Idle()
 
     def running_executions(self) -> list[Execution]:
-        """Return every run of this process, including ended runs whose outcome is not stored yet."""
+        """Return every run of this process, including runs that have ended but whose outcome is not stored yet."""
         return list(self._runs.values())
 
     async def renew_leases(self) -> bool:
@@ -143,7 +143,7 @@ class Runner:
         await pass_phases(self, Shutdown.begin(self._clock, grace))
 
     def quiet(self) -> None:
-        """Do nothing: the dispatcher and the reaper start the runs, and both have already stopped."""
+        """Do nothing: only the dispatcher and the reaper start runs, and both have already stopped."""
 
     async def finish(self) -> None:
         """Wait until every run has ended and no ``expecting`` block is open."""
@@ -159,7 +159,7 @@ class Runner:
 
     async def hand_back(self, shutdown: Shutdown) -> None:
         """Release the cancelled runs, so that other schedulers can take them over. A run that ignores its cancellation
-        continues until the process exits.
+        keeps running until the process exits.
         """
         if self._cancelled:
             await self._log.hand_back(self._cancelled, self._lease_holder)

@@ -69,8 +69,8 @@ class Scheduler:
     async def run_by_hand(
         self, job: Job, params: Mapping[str, str] = MappingProxyType({}), *, even_if_held: bool = False
     ) -> Execution:
-        """Start a job now and wait until it ends. The run is recorded and follows the overlap rule, like a scheduled
-        run.
+        """Start a job now and wait until it ends. Like a scheduled run, the run is recorded and follows the overlap
+        rule.
         """
 
         def decide(ledger: Ledger) -> Decisions:

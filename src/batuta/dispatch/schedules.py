@@ -31,7 +31,7 @@ SCHEDULES_POLICY = LoopPolicy(every=LOOK_EVERY, stuck_after=timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSchedule:
-    """A schedule of a task, stored in the database. ``next_at`` is None if the schedule is paused or its only fire has
+    """A stored schedule that enqueues a task. ``next_at`` is None if the schedule is paused or its only fire has
     passed.
     """
 

@@ -1,1 +1,1 @@
-"""The composition root: builds the objects of an application and the loops of one process."""
+"""The composition root: builds an application's objects and the loops that each process runs."""

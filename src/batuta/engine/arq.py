@@ -1,4 +1,4 @@
-"""Runs tasks with ARQ: the relay in an engine worker, and the functions and loops of a plain ARQ worker."""
+"""Runs tasks with ARQ: the relay in an engine worker, and the functions and loops for a plain ARQ worker."""
 
 from collections.abc import Callable
 from datetime import timedelta

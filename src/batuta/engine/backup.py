@@ -84,8 +84,8 @@ async def take(work: Batuta, file: Path, progress: Progress, *, by: str) -> Mani
 
 
 async def restore(work: Batuta, file: Path, *, by: str, force: bool, progress: Progress) -> RestoreReport:
-    """Replace the database with a backup. Raises an error if the file is damaged, if the backup is of another kind of
-    database, or if the database is in use.
+    """Replace the database with a backup. Raises an error if the file is damaged, if the backup was taken from the
+    other kind of database (SQLite or PostgreSQL), or if the database is in use.
     """
     database = work.connections.aside()
     with archive.read(file) as opened:
@@ -303,8 +303,8 @@ def _tables(work: Batuta) -> list[str]:
 
 
 def _missing(opened: ArchiveReader, known: Sequence[Migration], database: Database) -> list[Migration]:
-    """Return the migrations of this code that the backup lacks. Raise BackupForeign if the backup has a migration that
-    this code lacks.
+    """Return the migrations that this code has and the backup lacks. Raise BackupForeign if the backup has a migration
+    that this code lacks.
     """
     manifest = opened.manifest
     if manifest.dialect != database.dialect:

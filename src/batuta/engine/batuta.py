@@ -94,7 +94,7 @@ DAY = timedelta(days=1)
 
 
 class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarations):
-    """An application of the engine: registers jobs, tasks, queues and loops, and builds the loops of a process."""
+    """A Batuta application: registers jobs, tasks, queues and loops, and builds the loops that each process runs."""
 
     only: Collection[str] = ()  # queues that the worker serves; if empty, BATUTA_QUEUES applies
     is_open = False
@@ -292,7 +292,9 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
     @property
     def encrypted_columns(self) -> EncryptedColumns:
-        """The encrypted columns of the engine and of the application. The setting BATUTA_KEYS contains their keys."""
+        """The encrypted columns of the engine and the application. The setting BATUTA_KEYS contains the encryption
+        keys.
+        """
         return EncryptedColumns(self.database, self.encryption, [*COLUMNS, *self.extension.encrypted])
 
     @cached_property
@@ -329,7 +331,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
     @cached_property
     def log_lines(self) -> SqlLogLines:
-        """The kept log lines of tasks, items and runs."""
+        """The stored log lines of tasks, items and runs."""
         return SqlLogLines(self.database, self.encryption)
 
     @cached_property
@@ -339,7 +341,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
     @cached_property
     def process_requests(self) -> SqlProcessRequests:
-        """The requests of operators to processes: drain, restart, dump the stacks."""
+        """The requests that operators send to processes: drain, restart, dump the stacks."""
         return SqlProcessRequests(self.database, self.ids)
 
     @cached_property
@@ -354,8 +356,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return self.clock.now() if self._own_time else None
 
     def add_loop(self, loop: Loop, policy: LoopPolicy, *, role: str = "worker") -> None:
-        """Add a loop object to the processes of a role. The decorator ``loop`` creates such an object from a function
-        or a class.
+        """Add a loop object to the processes that run a role. The decorator ``loop`` creates such an object from a
+        function or a class.
         """
         self._loops.append((role, loop, policy))
 
@@ -374,11 +376,11 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         worker_name: str | None = None,
         shows: Collection[str] | None = None,
     ) -> Supervisor:
-        """Build the supervisor of a role's loops, with a heartbeat.
+        """Build the supervisor for a role's loops, including a heartbeat.
 
         ``heartbeat`` is a heartbeat that runs in another thread (see ``engine.process``). If it is None, the supervisor
-        runs a heartbeat itself. ``worker_name`` is the name in the heartbeat (default: the role); ``shows`` lists the
-        loops in the heartbeat (default: all).
+        runs a heartbeat itself. ``worker_name`` is the name that the heartbeat reports (default: the role); ``shows``
+        lists the loops that it reports (default: all).
         """
         observability = self.observability
         return observability.supervisor(role, self._loops_of(role), heartbeat, worker_name=worker_name, shows=shows)
@@ -387,10 +389,10 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
     def running(self, *roles: str, on_failure: OnFailure = "raise") -> AbstractAsyncContextManager[Self]:
         """Run roles inside this program while the block runs. The default roles are ``worker`` and ``scheduler``.
 
-        The block opens the database and logs to the handlers of the program. At the end of the block, running work may
-        finish within BATUTA_DRAIN_SECONDS. If a loop gives up, the block raises the error of that loop. With
+        The block opens the database, and logs to the program's handlers. At the end of the block, running work may
+        finish within BATUTA_DRAIN_SECONDS. If a loop gives up, the block raises that loop's error. With
         ``on_failure="terminate"`` the process gets SIGTERM instead. Choose this value if a server runs the block, for
-        example in the lifespan of FastAPI.
+        example in a FastAPI lifespan.
         """
         return run_roles(self, roles or DEFAULT_ROLES, on_failure, __version__)
 
@@ -408,7 +410,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return recorded
 
     def retentions(self) -> list[Retention]:
-        """Return the retentions of the engine's tables. The tables of executions and of circuit transitions are
+        """Return the retention rules for the engine's tables. The tables of executions and circuit transitions are
         excluded, because the application prunes them.
         """
         return [
@@ -434,8 +436,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return await self.log_lines.prune(limit, now=self.clock.now(), longest=longest)
 
     async def _prune_rates(self, limit: int) -> int:
-        """Delete the tokens of rate limits that are older than the longest window of all limits, and return their
-        number. The longest window applies, because limits with the same key share tokens.
+        """Delete the rate-limit tokens that are older than the longest window of any limit, and return their number.
+        The longest window applies, because limits with the same key share tokens.
         """
         longest = max((each.per for each in self.limits.values()), default=timedelta(0))
         return await self.rates.prune(spare=longest, limit=limit)
@@ -558,8 +560,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         self.is_open = True
 
     async def check(self) -> None:
-        """Raise an error unless the schema is current, queue tables have their indexes, and the database belongs to this
-        project.
+        """Raise an error unless the schema is current, the queue tables have their indexes, and the database belongs to
+        this project.
         """
         await self.migrator().require_current()
         await require_indexes(self.database, [each.store.table for each in self._app_queues.values()])

@@ -3,9 +3,9 @@
     worker ── function, arguments ──▶ child: limits, function
            ◀── progress, log records, the value or the error ──
 
-A server process, which Python starts with the first call, forks the children, because a worker with threads must not
-fork. A cancellation, a time limit and a lost lease kill the child and its own child processes. If the worker dies, its
-children die too.
+A server process, which Python starts at the first call, forks the children, because a worker with threads must not
+fork. A cancellation, an exceeded time limit or a lost lease kills the child and its own child processes. If the worker
+dies, its children die too.
 """
 
 import asyncio
@@ -180,7 +180,7 @@ def _forking(module: str) -> ForkServerContext:
 
 
 def _kill(process: ForkServerProcess) -> None:
-    """Kill a child and its own child processes. Right after its start, the child does not lead a process group yet, so
+    """Kill a child and its own child processes. A child that has just started does not lead a process group yet, so
     only the child itself is killed.
     """
     if process.pid is None or process.exitcode is not None:
@@ -192,7 +192,7 @@ def _kill(process: ForkServerProcess) -> None:
 
 
 def _error(pickled: bytes, name: str, stack: str) -> Exception:
-    """Return the error that the function raised. Its cause is an error that contains the child's stack."""
+    """Return the error that the function raised. Its cause is an error that contains the child's stack trace."""
     cause = ChildFailed(raised=name, stack=stack)
     if not pickled:
         return cause
@@ -281,7 +281,7 @@ def _send_error(sender: _Messages, error: BaseException) -> None:
 
 
 class _Forwarding(logging.Handler):
-    """Log handler that sends the records of the child to the worker. The worker masks and writes them."""
+    """Log handler that sends the child's log records to the worker, which masks and writes them."""
 
     def __init__(self, sender: _Messages) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Enqueues a stored task again with changed arguments, for operators."""
+"""Lets operators enqueue a copy of a stored task with changed arguments."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -46,7 +46,7 @@ async def enqueue_edited(work: Batuta, queue: str, id: str, changes: Mapping[str
 
 
 def read_changes(text: str) -> dict[str, Json]:
-    """Parse the changed arguments from lines of the form name=value. A value that is valid JSON is parsed as JSON; any
+    """Parse changed arguments from lines of the form ``name=value``. A value that is valid JSON is parsed as JSON; any
     other value is text.
     """
     changes: dict[str, Json] = {}

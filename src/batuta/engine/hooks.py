@@ -1,4 +1,4 @@
-"""The methods of ``Batuta`` that declare resources of the process, and middleware around its work."""
+"""The methods of ``Batuta`` that declare a process's resources, and middleware around its work."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager

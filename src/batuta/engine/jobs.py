@@ -75,7 +75,7 @@ class JobDeclarations:
 
     def find_pause(self, word: str, spoken: Callable[[str], str] = str) -> SwitchRule:
         """Return the rule of the switch that an operator names with ``word``. The word is ``all``, a category, a job, a
-        queue, or a switch of the application. ``spoken`` returns the operators' word for a category.
+        queue, or a switch of the application. ``spoken`` maps a category to the word that operators use for it.
         """
         if word in EVERYTHING:
             return SwitchRule(key=PAUSE_ALL)
@@ -156,9 +156,9 @@ class JobDeclarations:
     ) -> None:
         """Register a job that sends a POST request to a URL. ``token`` is sent as a bearer token.
 
-        A 2xx answer is a success, unless it is a JSON object whose ``status`` reports another outcome. With
-        ``expect="json"`` the answer must be a JSON object or empty, so that an HTML page of a proxy is recorded as an
-        error.
+        A 2xx response is a success, unless it is a JSON object whose ``status`` reports another outcome. With
+        ``expect="json"`` the response must be a JSON object or empty, so that an HTML page from a proxy is recorded as
+        an error.
         """
         target = self.http_target(url, token, name, expect)
         self.add_job(name, schedule, target, category, timeout, every=every, timezone=timezone, **options)

@@ -178,7 +178,7 @@ class _Guard:
         )
 
     def report_orphaned_stacks(self) -> None:
-        """Emit and store the stack traces of earlier processes of this role that died without a report."""
+        """Emit and store the stack traces of this role's earlier processes that died without a report."""
         for left in StackFolder.for_database(self._work.database.where).list_orphaned(self._name):
             self._work.events.emit(StackFound(left.role, left.pid, left.stack))
             restart = NewRestart(

@@ -121,8 +121,8 @@ class QueueDeclarations:
 
     @check_options
     def add_pipeline(self, pipeline: Pipeline, *, look_every: timedelta | None = None) -> None:
-        """Register a table of the application as a pipeline. The worker serves each stage as a queue with the stage's
-        name. For a pipeline without a table of its own, use ``pipeline``.
+        """Register one of the application's tables as a pipeline. The worker serves each stage as a queue with the
+        stage's name. For a pipeline without a table of its own, use ``pipeline``.
         """
         store = partial(
             SqlQueue,
@@ -202,8 +202,8 @@ def queue_loops(
     """Return the loops that serve the queues. ``looks`` is the polling interval, which applies if no wake-up arrives.
     ``only`` lists the queues to serve; if it is empty, all queues are served.
 
-    ``presence`` detects dead workers of this host; with None, a dead worker is detected when its leases expire. Other
-    code of this process that runs items must use the same ``isolation``.
+    ``presence`` detects dead workers on this host; with None, a dead worker is detected when its leases expire. Other
+    code in this process that runs items must use the same ``isolation``.
     """
     lease = lease_holder.lease
     # A short back-off, so that the worker settles and claims again soon after an outage of the database.

@@ -35,7 +35,7 @@ ROLES: Final = ("api", *DEFAULT_ROLES)
 
 
 class Program(Protocol):
-    """Interface with the attributes of ``Batuta`` that ``run_roles`` uses."""
+    """The attributes of ``Batuta`` that ``run_roles`` uses."""
 
     is_open: bool
     clock: Clock
@@ -91,7 +91,7 @@ async def run_roles(
 
 @contextmanager
 def logged(work: Program) -> Iterator[None]:
-    """Write the events of the block to standard ``logging``, unless this process already logs them."""
+    """While the block runs, write events to standard ``logging``, unless this process already logs them."""
     from batuta.logs.host import log_if_silent  # imported here, because the logging library takes a while to load
 
     with log_if_silent(work.events, work.extension.wording):
@@ -99,8 +99,8 @@ def logged(work: Program) -> Iterator[None]:
 
 
 def _refuse_in_child() -> None:
-    """Raise RuntimeError if the program runs only because a child process of a task imports the main module. Without
-    this error, the task would hang until its time limit.
+    """Raise RuntimeError if the program is running only because a task's child process is importing the main module.
+    Without this error, the task would hang until its time limit.
     """
     loaded = sys.modules.get("multiprocessing.process")
     if loaded is not None and getattr(loaded.current_process(), "_inheriting", False):

@@ -87,8 +87,8 @@ class Schedules:
         catch_up: CatchUp | Literal["skip", "latest", "all"] | None = None,
         by: str = PROGRAM,
     ) -> TaskSchedule:
-        """Change the given options of a schedule. The new schedule takes effect from the time of the edit, so its
-        earlier instants do not fire.
+        """Change the given options of a schedule. The changed schedule applies from now on, so none of its earlier
+        instants fire.
         """
         given: dict[str, Any] = {
             "schedule": _text(name, cron, every, _aware(name, at, timezone))
@@ -128,8 +128,8 @@ class Schedules:
         return await self._store.backfill(name, since, until, by=by)
 
     async def get(self, name: str) -> TaskSchedule:
-        """Return a schedule. Raise UnknownWord if no schedule has this name. Every method that takes the name of an
-        existing schedule raises this error.
+        """Return the schedule with this name. If it does not exist, raise UnknownWord, like every other method that
+        takes the name of an existing schedule.
         """
         return await self._store.get(name)
 

@@ -107,9 +107,9 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionCall:
-    """The call of an action. ``values`` maps the names of the form fields to their values. ``chosen`` contains the ids
-    of the rows that the user selected. ``files`` maps a field to the content of its uploaded file, and ``file_names``
-    maps a field to the file name that the browser sent.
+    """One invocation of an action. ``values`` maps the names of the form fields to their values. ``chosen`` contains
+    the ids of the rows that the user selected. ``files`` maps a field to the content of its uploaded file, and
+    ``file_names`` maps a field to the file name that the browser sent.
     """
 
     caller: str

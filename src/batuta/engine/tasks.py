@@ -104,7 +104,7 @@ class TaskDeclarations:
     async def find_tasks(
         self, queue: str, limit: int = 20, *, tag: str | None = None, key: str | None = None
     ) -> Sequence[Row]:
-        """Return the newest rows of a task queue, selected by tag, by key, or by both. Pass at least one of them."""
+        """Return the newest rows of a task queue, filtered by tag, by key, or by both. Pass at least one filter."""
         if tag is None and key is None:
             raise ValueError("find_tasks() needs a tag or a key: write tag=…")
         return await self._task_store.find(queue, limit, tag=tag, key=key)
@@ -123,9 +123,7 @@ class TaskDeclarations:
         return NewBatch(self.batches, name, on_end)
 
     async def explain_waits(self, queue: SqlQueue, items: Sequence[Mapping[str, Any]]) -> Mapping[str, Reason]:
-        """Return the reason why each waiting item of a queue does not start, by item id: a limit, a task or a batch
-        that the item waits for.
-        """
+        """Map the id of each waiting item in a queue to the limit, task or batch that it is waiting for."""
         waits = {} if queue.table.name != TASKS.name else await self.batch_store.explain(items)
         return {**await queue.why_limited(items), **waits}
 
@@ -145,17 +143,17 @@ class TaskDeclarations:
         process: bool = False,
         memory: str | None = None,
     ) -> TaskDecorator:
-        """Register a function as a task. The task can be enqueued, and can still be called as the function.
+        """Register a function as a task. The task can be enqueued, and can still be called like the original function.
 
         The function receives a context if its first parameter is annotated ``TaskContext``. Times are in seconds.
-        ``retry`` is a list of waits, a policy, or rules by class of error: ``{HTTPError: [10, 60], ValueError: never}``.
-        None means five retries with full jitter.
+        ``retry`` is a list of waits, a policy, or rules by class of error: ``{HTTPError: [10, 60], ValueError:
+        never}``. None means five retries with full jitter.
 
         ``concurrency`` limits how many calls run at the same time, across all processes; ``rate`` limits how many calls
         start in a period ("100/minute"). ``per_key`` applies limits to the calls with the same value of a parameter.
 
-        With ``process`` each call runs in a child process, which may use at most ``memory`` ("512MB"). The time limit
-        and a cancellation kill the child process.
+        With ``process`` each call runs in a child process, which may use at most ``memory`` ("512MB"). Exceeding the
+        time limit or cancelling the call kills the child process.
         """
 
         policy = retry_policy(retry, DEFAULT_RETRY)

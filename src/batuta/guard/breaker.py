@@ -130,7 +130,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class MayProbe:
-    """Answer of an open circuit whose reset time has passed: one call may test the service. The first caller that
+    """Decision for an open circuit whose reset time has passed: one call may test the service. The first caller that
     stores a probe makes this call.
     """
 
@@ -148,13 +148,13 @@ Decide: TypeAlias = Callable[[Circuit, datetime], Change | None]
 
 
 class CircuitStore(Protocol):
-    """Interface of the store of circuits. A circuit without a row has the initial values of its rule."""
+    """Interface of the store of circuits. A circuit without a row has its rule's initial values."""
 
     async def read(self, rule: CircuitRule, name: str) -> Circuit: ...
 
     async def all(self, rules: Sequence[CircuitRule]) -> list[Circuit]:
-        """Return the circuits of the rules. A rule for a single circuit gives one circuit, even if it is not stored; a
-        prefix rule such as ``printer:*`` gives the stored circuits with that prefix.
+        """Return the circuits that the rules cover. A rule for a single circuit yields one circuit, even if it is not
+        stored; a prefix rule such as ``printer:*`` yields the stored circuits with that prefix.
         """
 
     async def change(

@@ -67,7 +67,7 @@ class Circuits:
         return self._breakers[name]
 
     async def look(self) -> list[Circuit]:
-        """Return the circuits of all rules, sorted by name. A prefix rule such as ``printer:*`` gives the stored
+        """Return the circuits of all rules, sorted by name. A prefix rule such as ``printer:*`` yields the stored
         circuits with that prefix.
         """
         return await self._store.all(self.rules)
@@ -77,7 +77,7 @@ class Circuits:
         return await self._store.history(name, since, limit)
 
     async def reset(self, name: str, *, by: str, reason: str = "") -> Circuit:
-        """Close a circuit by hand, whatever its state is. The reason is stored in the circuit's history."""
+        """Close a circuit by hand, whatever its state. The reason is stored in the circuit's history."""
         rule = self.rule_of(name)
         why = decisions.RESET_BECAUSE(by=by, reason=reason) if reason else decisions.RESET_BY(by=by)
         after = await self._store.change(rule, name, lambda circuit, now: decisions.close(circuit, rule, why), by=by)

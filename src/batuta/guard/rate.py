@@ -1,6 +1,6 @@
 """Rate limits: at most N effects in any window, across all processes.
 
-A token is reserved before the effect and confirmed after it. A confirmed token uses up a part of the limit for one
+A token is reserved before the effect and confirmed after it. A confirmed token occupies part of the limit for one
 window after the confirmation. A token without a confirmation is treated as if its effect happened at the last permitted
 instant (``use_within`` after the reservation). So the limit is never exceeded in any window, even if a process dies
 between the reservation and the confirmation.
@@ -81,13 +81,13 @@ class Rates(Protocol):
         """
 
     async def confirm(self, id: str, *, within: Any | None = None) -> None:
-        """Confirm the effect. From now on, its tokens use up their limits for the length of the window."""
+        """Confirm that the effect happened. From now on, its tokens occupy their limits for one window."""
 
     async def release(self, id: str, *, within: Any | None = None) -> None:
         """Release tokens whose effect provably did not happen. Confirmed tokens are not released."""
 
     async def count_used(self, limits: Sequence[Limit]) -> Mapping[str, int]:
-        """Return the number of tokens in use, by the name of the limit."""
+        """Return the number of tokens in use, by limit name."""
 
 
 def full_until(limit: Limit, blocking: datetime | None, now: datetime) -> datetime | None:
@@ -130,8 +130,8 @@ class RateGuard:
 
 @dataclass(frozen=True, slots=True)
 class RateTicket:
-    """Ticket for reserved tokens. If its report cannot be stored, the tokens are treated as used at the last permitted
-    instant.
+    """Ticket for reserved tokens. If its report cannot be stored, the tokens are treated as if they had been used at
+    the last permitted instant.
     """
 
     rates: Rates

@@ -1,4 +1,4 @@
-"""Health: checks, findings and their score, probes, and the health pages of an application."""
+"""Health: checks, findings and the score computed from them, probes, and an application's health pages."""
 
 from batuta.health.aggregator import HealthPage, Part, Probe, State
 from batuta.health.checks import Now

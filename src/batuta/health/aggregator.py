@@ -1,8 +1,9 @@
-"""Runs every check concurrently, each within its own time limit, and caches the assessment.
+"""Runs all checks concurrently, each within its own time limit, and caches the assessment.
 
-For the time CACHED_FOR, all callers get the same assessment, with the instant of its computation, so that the checks
-run only once. A change becomes visible after CACHED_FOR, or immediately for a caller that requests a fresh assessment.
-Probes test the components that a process needs, each within a time limit. The worst result is the state of the process.
+For the time CACHED_FOR, all callers get the same assessment and the instant at which it was computed, so that the
+checks run only once. A change becomes visible after CACHED_FOR, or immediately to a caller that requests a fresh
+assessment. Probes test the components that a process needs, each within a time limit. The worst result is the state of
+the process.
 """
 
 import asyncio
@@ -137,7 +138,7 @@ class HealthAggregator:
 
 
 def _broken_report(check: Check, why: str | timedelta, *, is_late: bool = False, is_database: bool = False) -> Report:
-    """Return the report of a check that failed or took too long. The check's section of the health score loses all its
+    """Return the report for a check that failed or took too long. The check's section of the health score loses all its
     points.
     """
     finding = Finding(

@@ -83,7 +83,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """The stored state from which the next alerts are decided. ``now`` is the current time of the clock that the
+    """The stored state on which the next alert decisions are based. ``now`` is the current time of the clock that the
     application uses: the database's clock or its own.
     """
 
@@ -228,7 +228,9 @@ class AlertHub:
         return False
 
     async def _alert_without_store(self, assessment: Assessment) -> None:
-        """Send one alert about the database. The outage explains all other findings, so they cause no alerts."""
+        """Send one alert about the unavailable database. The outage explains all other findings, so they cause no
+        alerts.
+        """
         now = self.clock.now()
         root = tuple(finding for finding in assessment.findings if finding.cause == DATABASE_DOWN)
         known = {said.alerted.cause: said.alerted for said in self._unstored}

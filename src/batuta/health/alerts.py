@@ -234,8 +234,8 @@ class IncidentStats:
 
 
 def stats(incidents: Sequence[Incident], since: datetime, until: datetime) -> IncidentStats:
-    """Compute statistics of the incidents that overlap the period. Downtime is the time in which at least one critical
-    incident was open.
+    """Compute statistics of the incidents that overlap the period. Downtime is the time during which at least one
+    critical incident was open.
     """
     resolved = [each.duration_seconds for each in incidents if each.duration_seconds is not None and each.resolved_at]
     severities = sorted({each.to_status for each in incidents})
@@ -253,8 +253,8 @@ def stats(incidents: Sequence[Incident], since: datetime, until: datetime) -> In
 
 
 def _total_time(incidents: Sequence[Incident], since: datetime, until: datetime) -> timedelta:
-    """Return the total time of the incidents within the period. If incidents overlap, their common time is added only
-    once.
+    """Return the total time that the incidents cover within the period. Time that overlapping incidents share is
+    counted once.
     """
     total, reached = timedelta(0), since
     for each in sorted(incidents, key=lambda incident: incident.started_at):

@@ -18,7 +18,7 @@ def batches_check(
     find: Callable[[timedelta], Awaitable[Sequence[Mapping[str, Any]]]], now: Callable[[], datetime]
 ) -> Check:
     """Return the check for abandoned batches. ``find(age)`` returns the batches that have been open for at least
-    ``age`` although all their tasks have ended.
+    ``age`` even though all their tasks have ended.
     """
 
     async def ask() -> Report:

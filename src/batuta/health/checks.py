@@ -130,13 +130,13 @@ def _critical(health: JobHealth, kind: str, threshold: float) -> Report:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Join names into one text. If the list is long, omit its end and append the number of omitted names."""
+    """Join names into one text. If the list is long, drop its end and append the number of dropped names."""
     shown = ", ".join(names[:MOST_NAMES])
     return NAMES_AND_MORE(names=shown, more=len(names) - MOST_NAMES) if len(names) > MOST_NAMES else shown
 
 
 def _group_report(severity: Severity, cause: str, says: str, healths: Sequence[JobHealth], lost: int) -> Report:
-    """Return one finding for all these jobs, so that a problem that affects many jobs causes one alert."""
+    """Return a single finding for all the given jobs, so that a problem that affects many jobs causes one alert."""
     if not healths:
         return Report()
     names = [health.job.name for health in healths]
@@ -203,7 +203,7 @@ def queues(watched: Callable[[], Iterable[WatchedQueue]], beats: Beats, now: Now
 
 
 def circuits(watched: Circuits, behind: Mapping[str, str]) -> Check:
-    """Return the check of the circuit breakers. ``behind`` maps a family of circuits (the part of their names before
+    """Return the check for the circuit breakers. ``behind`` maps a family of circuits (the part of their names before
     the colon) to the circuit that they depend on, for example ``printer`` to ``network``.
     """
 
