@@ -143,7 +143,9 @@ async def examine_database(work: Batuta, texts: Texts) -> list[Diagnosis]:
 
 
 def _report_connection(work: Batuta, texts: Texts) -> Iterator[Diagnosis]:
-    """Report whether PostgreSQL is reached directly or through a transaction pooler, which does not keep session state."""
+    """Report whether PostgreSQL is reached directly or through a transaction pooler, which does not keep session
+    state.
+    """
     way = work.connections.way
     if way != "file":
         step = texts("doctor.way_pooler_polled_step") if way == "pooler_polled" else None

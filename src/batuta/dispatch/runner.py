@@ -38,7 +38,9 @@ DEFAULT_PLACES = 4
 
 
 class Lanes:
-    """Limits on concurrent runs per category. Categories in ``reserved`` have their own limit and are dispatched first."""
+    """Limits on concurrent runs per category. Categories in ``reserved`` have their own limit and are dispatched
+    first.
+    """
 
     def __init__(self, places: int = DEFAULT_PLACES, reserved: Mapping[str, int] = MappingProxyType({})) -> None:
         self._places = places

@@ -110,7 +110,9 @@ def verdict(full: Mapping[Limit, datetime]) -> Hold | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateGuard:
-    """Guard for several rate limits. An admitted call must happen within ``use_within``; ``Admit.by`` is its deadline."""
+    """Guard for several rate limits. An admitted call must happen within ``use_within``; ``Admit.by`` is its
+    deadline.
+    """
 
     rates: Rates
     limits: tuple[Limit, ...]

@@ -1,4 +1,6 @@
-"""Health checks that every application has: connections, open transactions, jobs, scheduler, queues, circuits and processes."""
+"""Health checks that every application has: connections, open transactions, jobs, scheduler, queues, circuits and
+processes.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from datetime import datetime, timedelta
@@ -62,7 +64,7 @@ def connectivity(probes: Probes, clock: Clock) -> Check:
 
 def _part(name: str, part: Part, needed: bool) -> Report:
     """Return the findings about one component that the process needs. Findings are sent to other hosts, so they omit
-    ``part.why``, which may contain addresses.
+    ``part.why``, which may contain network addresses.
     """
     if part.state not in (State.ERROR, State.DEGRADED):
         return Report()
@@ -218,8 +220,8 @@ def judge_circuits(seen: Iterable[Circuit], behind: Mapping[str, str] = MappingP
 
 
 def _circuit(circuit: Circuit, behind: Mapping[str, str]) -> Report:
-    """Return the finding about one circuit. For a circuit of a family, such as ``printer:1``, an open state is only a
-    warning, because other circuits of the family may still work.
+    """Return the finding about one circuit. If the circuit belongs to a family, such as ``printer:1``, an open state is
+    only a warning, because other circuits in the family may still work.
     """
     is_open = circuit.state is CircuitState.OPEN
     family, colon, _ = circuit.name.partition(":")
@@ -253,7 +255,7 @@ class OpenTransaction:
 
 
 class Transactions(Protocol):
-    """Interface that reads the open transactions of the database.
+    """Interface that reads the database's open transactions.
 
     While a transaction holds the oldest snapshot (its xmin), VACUUM removes no row that died after that snapshot. Queue
     tables are updated constantly, so dead rows accumulate and every claim reads them.

@@ -1,5 +1,5 @@
-"""A finding is a problem with its severity, cause and start. A check of one section of the health score returns
-findings, and the number of points that the section loses because of them.
+"""A finding is a problem with its severity, cause and start. Each check belongs to one section of the health score. It
+returns findings, and the number of points that the section loses because of them.
 
 A finding has a text key (``says``) and the facts for its text. Each language has two texts per key:
 ``finding.<says>.message`` is the message and ``finding.<says>.next`` is the next step. If ``next`` names commands,
@@ -74,7 +74,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The findings of a check. ``lost`` is the number of points that the section loses because of them."""
+    """The findings of a check. ``lost`` is the number of points that the check's section loses because of them."""
 
     findings: tuple[Finding, ...] = ()
     lost: int = 0
@@ -82,7 +82,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A health check of one section. If the call of ``ask`` fails or takes too long, the section gets no points, and a
+    """A health check of one section. If calling ``ask`` fails or takes too long, the section gets no points, and a
     finding reports the failure.
     """
 
@@ -102,7 +102,7 @@ def merge_reports(reports: Iterable[Report]) -> Report:
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return the worst finding of each cause, worst first. A finding comes before the findings that it explains."""
+    """Return the worst finding for each cause, worst first. A finding comes before the findings that it explains."""
     by_cause: dict[str, Finding] = {}
     for finding in sorted(findings, key=lambda each: each.severity.rank):
         by_cause.setdefault(finding.cause, finding)
@@ -202,8 +202,8 @@ def grade(score: int) -> Grade:
 
 
 def assess(reports: Iterable[tuple[str, Report]], at: datetime, sections: Sequence[Section] = SECTIONS) -> Assessment:
-    """Compute the score: the sum of each section's weight minus its lost points. A section without a report keeps all
-    its points.
+    """Compute the health score: add up the points that each section has left, its weight minus its lost points. A
+    section without a report keeps all its points.
     """
     each = list(reports)
     labels = {section.name: section.label for section in sections}

@@ -170,8 +170,8 @@ def nothing_works(healths: Collection[JobHealth]) -> bool:
 def expectations(
     jobs: Mapping[str, Job], facts: Mapping[str, Facts], otherwise: datetime, now: datetime
 ) -> dict[str, datetime]:
-    """Return, for each job, its latest fire whose SLA has passed. Fires before the registration of the job are ignored.
-    A job that no scheduler has registered is treated as if it was registered at ``otherwise``.
+    """Return, for each job, its latest fire whose SLA has passed. Fires before the job was registered are ignored. A
+    job that no scheduler has registered is treated as if it was registered at ``otherwise``.
     """
     found = {}
     for name, job in jobs.items():
@@ -202,7 +202,7 @@ class JobHealthQuery:
     ]  # returns the instant from which jobs that no scheduler has registered are expected to fire
 
     async def look(self, profile: str | None = None) -> JobsSeen:
-        """Assess every job of the profile ``profile``. None means the active profile."""
+        """Assess every job in the profile ``profile``. None means the active profile."""
         ledger = await self.log.look()
         controls = ledger.controls if profile is None else replace(ledger.controls, profile=profile)
         now, windows = ledger.now, self.registry.windows_now(controls)

@@ -1,4 +1,4 @@
-"""Health of a queue. The backlog contains only *due* items, so it excludes items that wait for a retry. Items that a
+"""Health of a queue. The backlog contains only *due* items, so items waiting for a retry are excluded. Items that a
 dead worker still holds are reported as stuck.
 """
 
@@ -36,7 +36,7 @@ class Pulse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueLimits:
-    """Thresholds of a queue's health. A large backlog is reported only if its oldest item has waited for
+    """Thresholds for a queue's health. A large backlog is reported only if its oldest item has waited for
     ``slow_after``.
     """
 
@@ -68,7 +68,9 @@ class WatchedQueue:
 
 
 def judge_queue(queue: WatchedQueue, pulse: Pulse, *, has_worker: bool, because: tuple[str, ...] = ()) -> Report:
-    """Judge the counts of a queue. ``because`` contains the causes that explain why the queue has no worker."""
+    """Return the findings about a queue, based on its item counts. ``because`` contains the causes that explain why the
+    queue has no worker.
+    """
     if pulse.is_held:
         held = _finding(queue, Severity.INFO, "held", pulse, value=pulse.due, threshold=None)
         return Report(findings=(held,) if pulse.due else ())
@@ -159,7 +161,7 @@ def unserved_check(tasks: Ask, stages: Ask, beats: Beats, now: Callable[[], date
 
 
 class _PeriodicQuery:
-    """Runs a query at most every few minutes. Calls in between return the last result."""
+    """Runs a query at most once every few minutes. Calls in between return the latest result."""
 
     def __init__(self, ask: Ask, clock: Clock) -> None:
         self._ask = ask

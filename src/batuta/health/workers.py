@@ -113,7 +113,7 @@ class Beat:
 
     @property
     def served(self) -> Mapping[str, int]:
-        """The queues that the process serves, with the maximum number of concurrent items of each."""
+        """The queues that the process serves, with the maximum number of concurrent items for each."""
         return {
             name.removeprefix("worker:"): loop.concurrency
             for name, loop in self.loops.items()
@@ -140,8 +140,8 @@ class Beat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
-    """The heartbeats of all processes. ``now`` is the time at which they were read, from the same clock as the times in
-    the heartbeats.
+    """The heartbeats of all processes. ``now`` is the time at which the heartbeats were read, according to the clock
+    that also produced the times in them.
     """
 
     now: datetime
@@ -175,7 +175,7 @@ class Beats(Protocol):
     """Interface of the store of heartbeats."""
 
     async def read_signs(self, *, within: timedelta, now: datetime | None = None) -> Signs:
-        """Read the heartbeats of every process seen within this period."""
+        """Read the heartbeats of every process that sent one within the period ``within``."""
         ...
 
 
@@ -295,8 +295,8 @@ def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:
     yet.
 
     The silence begins with the last tick of a scheduler or, if that is later, with the start of the oldest living
-    process. So a system that is started in the morning raises no alert about the night. A scheduler that has just
-    started gets twice the time, because it writes its first heartbeat before its first tick.
+    process. So starting the system in the morning raises no alert about the night. A scheduler that has just started
+    gets twice the time, because it writes its first heartbeat before its first tick.
     """
     beats, now = signs.beats, signs.now
     ticked = max((tick for beat in beats if (tick := _tick(beat)) is not None), default=None)

@@ -1,9 +1,9 @@
 """Combines concurrent calls into batches, because one statement for many rows costs less than one statement per row.
 
-``Batcher`` combines the calls of one event-loop iteration into one call, without a delay. ``Gatherer`` combines the
-calls that arrive while an earlier call runs; a single call runs immediately. If the combined call raises an error or
-returns no result for an element, the batcher calls again for that element alone. So a faulty element does not fail the
-other elements.
+``Batcher`` combines the calls made in one event-loop iteration into one call, without a delay. ``Gatherer`` combines
+the calls that arrive while an earlier call is running; a single call runs immediately. If the combined call raises an
+error or returns no result for an element, the batcher calls again for that element alone. So a faulty element does not
+fail the other elements.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ Answer = TypeVar("Answer")
 
 
 class Batcher(Generic[Asked, Answer]):
-    """Collects the calls of one event-loop iteration into one call."""
+    """Combines the calls made in one event-loop iteration into one call."""
 
     def __init__(
         self,
@@ -56,15 +56,15 @@ class Batcher(Generic[Asked, Answer]):
 
 
 class Gatherer(Generic[Asked, Answer]):
-    """Combines the calls that arrive while an earlier call runs. Many callers then share one statement and one disk
-    sync.
+    """Combines the calls that arrive while an earlier call is running. Many callers then share one statement and one
+    disk sync.
     """
 
     def __init__(
         self, together: Callable[[Sequence[Asked]], Coroutine[Any, Any, Sequence[Answer]]], most: int = 500
     ) -> None:
-        """Create a gatherer. ``together`` receives at most ``most`` elements and returns one result per element, in
-        order.
+        """Create a gatherer. ``together`` receives at most ``most`` elements and returns one result per element, in the
+        same order.
         """
         self._together = together
         self._most = most
@@ -88,7 +88,7 @@ class Gatherer(Generic[Asked, Answer]):
             return (await self._together([one]))[0]
 
     def _go_on(self) -> None:
-        """Start the next call with the waiting elements, except the elements whose caller was cancelled."""
+        """Start the next call with the waiting elements, leaving out elements whose caller was cancelled."""
         waiting = [each for each in self._waiting if not each[1].done()]
         now, self._waiting = waiting[: self._most], waiting[self._most :]
         self._is_busy = bool(now)
@@ -104,8 +104,8 @@ class Gatherer(Generic[Asked, Answer]):
 
 
 class BatchLoader(Generic[Asked, Answer]):
-    """Looks up keys in batches. ``load`` receives distinct keys in the order of the requests and returns a mapping of
-    the keys that exist.
+    """Looks up keys in batches. ``load`` receives distinct keys in the order in which they were requested, and returns
+    a mapping of the keys that exist to their values.
     """
 
     def __init__(self, load: Callable[[Sequence[Asked]], Coroutine[Any, Any, Mapping[Asked, Answer]]]) -> None:

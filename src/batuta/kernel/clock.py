@@ -16,7 +16,7 @@ class Awaited(Protocol):
 
 class Clock(Protocol):
     """The source of time for all code. ``now`` returns an aware UTC instant, for records. ``monotonic`` returns
-    seconds, for durations. Code never mixes the two values.
+    seconds, for measuring durations. Code never mixes the two values.
     """
 
     def now(self) -> datetime: ...

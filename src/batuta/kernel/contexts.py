@@ -1,5 +1,5 @@
 """Runs a coroutine in its own context without a new task: context variables that the coroutine sets do not change for
-its caller. A new task would have the same effect, but costs several times as much.
+its caller. A new task would have the same effect, but would cost several times as much.
 """
 
 from collections.abc import Callable, Coroutine
@@ -10,10 +10,10 @@ from typing import Any
 
 class InOwnContext:
     """An awaitable that runs ``coroutine`` in a copy of the current context, within the current task. ``on_wait`` is
-    called once, before the coroutine waits for the first time; a coroutine that never waits does not call it.
+    called once, before the coroutine waits for the first time; if the coroutine never waits, ``on_wait`` is not called.
 
     ``await`` calls the methods of this object, which pass each call on to the coroutine. The object also has the
-    attributes of a coroutine that stack dumps read.
+    coroutine attributes that stack dumps read.
     """
 
     __slots__ = ("_coroutine", "_on_wait", "_run")

@@ -1,10 +1,11 @@
-"""Encryption of stored values: AES-256-GCM with a ring of keys. The first key encrypts, and every key decrypts.
+"""Encryption of stored values: AES-256-GCM with a ring of keys. Values are encrypted with the first key and can be
+decrypted with any key in the ring.
 
     sealed:v1.<name of the key>.<nonce and ciphertext, base64>     an encrypted value
     sealed:v0.<text>                                               a plain text that begins like an encrypted value
 
-``about`` names the column of a value. The cipher authenticates this name, so a value that was copied to another column
-cannot be decrypted there.
+``about`` names the column in which a value is stored. The cipher authenticates this name, so a value that was copied to
+another column cannot be decrypted there.
 """
 
 import base64
@@ -78,7 +79,7 @@ def name_of_key(sealed: str) -> str:
 
 
 class Encryption:
-    """Encrypts column values if the operator configured keys; otherwise values stay plain."""
+    """Encrypts column values if the operator has configured keys; otherwise values are stored unencrypted."""
 
     def __init__(self, keys: Sequence[str] = ()) -> None:
         self._ring = KeyRing(keys, DATA) if keys else None
@@ -103,7 +104,7 @@ class Encryption:
         return MARK + self._ring.encrypt(dumps(value), about)
 
     def decrypt(self, stored: Json, about: str) -> Json:
-        """Return the plain value of a stored column value. Raises KeyMissing or DamagedValue."""
+        """Return the decrypted form of a stored column value. Raises KeyMissing or DamagedValue."""
         if not isinstance(stored, str) or not is_sealed(stored):
             return stored
         if stored.startswith(_ESCAPED):

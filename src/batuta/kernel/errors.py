@@ -299,7 +299,7 @@ class StoreConflict(StoreError):
 
 
 class StoreReadOnly(StoreUnavailable):
-    """The database accepts no writes for now: a cluster is electing another primary, or the file system is mounted
+    """The database currently accepts no writes: a cluster is electing another primary, or the file system is mounted
     read-only.
     """
 
@@ -325,7 +325,7 @@ class SchemaOutOfDate(StoreError):
 
 
 class MissingIndexes(StoreError):
-    """A table that serves as a queue lacks an index that the statements of the queue use."""
+    """A table that serves as a queue lacks an index that the queue's statements use."""
 
     sentence = "the queue table {tables} lacks an index: add this to a migration of your program, then migrate:\n{ddl}"
 
@@ -367,7 +367,7 @@ class ConcurrentStatements(TransactionMisuse):
 
 
 class ActionRefused(BatutaError):
-    """An action of the dashboard cannot be performed. The action's form shows ``why``, which ends with the next step."""
+    """A dashboard action cannot be performed. The action's form shows ``why``, which ends with the next step."""
 
     sentence = "{why}"
 

@@ -1,4 +1,6 @@
-"""Events: facts that the code emits once, as frozen dataclasses. Log lines, metrics, the dashboard and alerts subscribe to them."""
+"""Events: facts that the code emits once, as frozen dataclasses. Log lines, metrics, the dashboard and alerts are
+derived from them.
+"""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -89,7 +91,7 @@ class ChildLooping(Event):
 
 
 class ChildRecovered(Event):
-    """A child process runs again after a crash loop with ``ends`` exits."""
+    """A child process is running again after a crash loop in which it exited ``ends`` times."""
 
     role: str
     ends: int
@@ -153,8 +155,8 @@ class TaskUncancellable(Event):
 
 
 class EventLoopBlocked(Event):
-    """The event loop does not respond to the watchdog thread. After ``limit`` the watchdog ends the process. One
-    blockage causes several events; ``stack`` is None in the first event.
+    """The event loop does not respond to the watchdog thread. If it stays blocked for ``limit``, the watchdog ends the
+    process. One blockage causes several events; ``stack`` is None in the first event.
     """
 
     silent_for: timedelta
@@ -169,8 +171,8 @@ class EventLoopResponds(Event):
 
 
 class StackFound(Event):
-    """An earlier process of this role ended without reporting why. Its stack trace was found in the crash file of the
-    role.
+    """An earlier process of this role ended without reporting why. Its stack trace was found in the role's crash
+    file.
     """
 
     role: str
@@ -226,7 +228,7 @@ class RequestAnswered(Event):
 
 
 class RequestsRefused(Event):
-    """The API refused ``count`` requests of one client in the minute that starts at ``since``."""
+    """The API refused ``count`` requests from one client in the minute that starts at ``since``."""
 
     client: str
     since: datetime
@@ -310,8 +312,8 @@ class ExecutionTakenOver(Event):
 
 
 class FiresMissed(Event):
-    """Fires were missed, because no scheduler ran at their time. One event reports all missed fires that one check
-    found; ``counts`` maps each job to the number of its missed fires.
+    """Fires were missed because no scheduler was running when they were due. One event reports all missed fires that
+    one check found; ``counts`` maps each job to the number of its missed fires.
     """
 
     fires: int
@@ -322,7 +324,7 @@ class FiresMissed(Event):
 
 
 class FireExplained(Event):
-    """A fire was skipped. ``status`` is the recorded state, and ``reason`` is the cause."""
+    """A fire was skipped. ``status`` is the recorded state, and ``reason`` says why the fire was skipped."""
 
     job: str
     category: str
@@ -355,7 +357,7 @@ class ScheduleFailed(Event):
 
 
 class ClockStepped(Event):
-    """The wall clock jumped backwards by ``by``."""
+    """The wall clock jumped backwards by the duration ``by``."""
 
     by: timedelta
 
@@ -366,8 +368,8 @@ class ControlSet(Event):
 
 
 class ItemsClaimed(Event):
-    """A worker claimed a batch of items and starts them. ``waited`` contains, for each item, the seconds from its due
-    time to the claim.
+    """A worker claimed a batch of items and is starting them. ``waited`` contains, for each item, the seconds from its
+    due time to the claim.
     """
 
     queue: str
@@ -387,7 +389,7 @@ class ItemsSettled(Event):
 
 
 class BatchFinished(Event):
-    """A batch of tasks has ended. The counts are the numbers of its tasks by outcome."""
+    """A batch of tasks has ended. The counts say how many of its tasks ended with each outcome."""
 
     batch: str
     succeeded: int
@@ -396,7 +398,7 @@ class BatchFinished(Event):
 
 
 class ItemOverdue(Event):
-    """An item exceeded its time limit, and the worker stops its handler."""
+    """An item exceeded its time limit, and the worker is stopping its handler."""
 
     queue: str
     item: str
@@ -413,8 +415,8 @@ class ItemCrashed(Event):
 
 
 class CallRejected(Event):
-    """A call or a result in Redis is not valid JSON, so a foreign program wrote it. The engine ignored it. ``size`` is
-    in bytes.
+    """A call or a result in Redis is not valid JSON, so the engine did not write it and ignores it. ``size`` is in
+    bytes.
     """
 
     size: int
@@ -428,8 +430,8 @@ class ItemLost(Event):
 
 
 class TaskThreadsStuck(Event):
-    """``stuck`` threads run this task although its time limit has passed. The event is emitted when this number
-    changes.
+    """``stuck`` threads are still running this task although its time limit has passed. The event is emitted when this
+    number changes.
     """
 
     task: str
@@ -437,9 +439,9 @@ class TaskThreadsStuck(Event):
 
 
 class ItemsRescued(Event):
-    """Expired leases of items were released. ``dead`` counts the items that were marked dead after repeated worker
+    """Items whose leases expired were released. ``dead`` counts the items that were marked dead after repeated worker
     crashes. ``proven`` is true if the kernel confirmed that the worker's process ended. ``tasks`` names the called
-    tasks; it is empty if the items are not calls of tasks.
+    tasks; it is empty if the items are not task calls.
     """
 
     queue: str
@@ -518,8 +520,8 @@ class Events(Protocol):
 
 
 class Fanout:
-    """Passes each event to every subscriber, in order. An error in one subscriber reaches neither the emitter nor the
-    other subscribers.
+    """Passes each event to every subscriber, in the order in which they subscribed. An error in one subscriber reaches
+    neither the emitter nor the other subscribers.
     """
 
     def __init__(self, *subscribers: Subscriber) -> None:
@@ -532,7 +534,7 @@ class Fanout:
         self._subscribers.remove(subscriber)
 
     def has(self, *kinds: type) -> bool:
-        """Return whether a subscriber is an object of one of these classes."""
+        """Return whether any subscriber is an instance of one of these classes."""
         return any(isinstance(each, kinds) for each in self._subscribers)
 
     def emit(self, event: Event) -> None:

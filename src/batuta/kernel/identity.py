@@ -1,13 +1,13 @@
 """The identity of a process, and the proof that a process has ended.
 
-A lease owner is ``host:pid:started:place:random``. ``started`` is the process's start time from the kernel (clock ticks
-since boot). ``place`` is a digest of the boot id, the pid namespace and the time namespace. If the kernel does not
-provide them (macOS, or a ``/proc`` of another pid namespace), ``started`` and ``place`` are ``-``.
+A lease owner is ``host:pid:started:place:random``. ``started`` is the process's start time according to the kernel
+(clock ticks since boot). ``place`` is a digest of the boot id, the pid namespace and the time namespace. If the kernel
+does not provide them (macOS, or a ``/proc`` from another pid namespace), ``started`` and ``place`` are ``-``.
 
-A process can prove the death of another process only if both have the same host and place. The proof comes from the
-kernel's process table. The proof is one of three facts: no process has the pid, the process with the pid has another
-start time, or the process with the pid is a zombie without other threads. In every other case the verdict is unknown,
-and the work of the process is recovered after its lease expires. The proof needs no wall clock.
+A process can prove that another process is dead only if both have the same host and place. The proof comes from the
+kernel's process table and is one of three facts: no process has the pid, the process with the pid has another start
+time, or the process with the pid is a zombie without other threads. In every other case the verdict is unknown, and the
+process's work is recovered after its lease expires. The proof needs no wall clock.
 """
 
 import hashlib
@@ -52,8 +52,8 @@ class ProcessIdentity:
 
     @property
     def is_provable(self) -> bool:
-        """Whether another process can prove that this process ended. False if the kernel did not provide the start time
-        and the namespaces.
+        """Whether other processes can prove that this process has ended. False if the kernel did not provide the start
+        time and the namespaces.
         """
         return UNKNOWN not in (self.started, self.place)
 
@@ -97,7 +97,7 @@ class ProcFiles:
 
 
 def has_process(pid: int) -> bool:
-    """Return whether any process of this host has this pid."""
+    """Return whether any process on this host has this pid."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -135,8 +135,8 @@ def make_owner(ids: Ids) -> str:
 
 
 def has_ended(owner: str) -> bool:
-    """Return whether the process of a lease owner has provably ended. False means that it is alive or that its state is
-    unknown.
+    """Return whether a lease owner's process has provably ended. False means that the process is alive or that its
+    state is unknown.
     """
     process = ProcessIdentity.parse(owner)
     return process is not None and verdict(process, identity(), ProcFiles()) is Verdict.DEAD

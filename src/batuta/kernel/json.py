@@ -1,4 +1,4 @@
-"""The engine's JSON format: compact UTF-8 without NaN. Instants are ISO texts with a time zone, and durations are
+"""The engine's JSON format: compact UTF-8 without NaN. Instants are ISO strings with a time zone, and durations are
 numbers of seconds.
 """
 

@@ -13,7 +13,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseHolder:
-    """A process that holds leases of length ``lease``. ``owner`` is unique per start of the process."""
+    """A process that holds leases of length ``lease``. ``owner`` is unique for each start of the process."""
 
     owner: str
     lease: timedelta
@@ -36,8 +36,8 @@ def recheck_after(lease: timedelta) -> timedelta:
 
 
 async def renew_until_cancelled(renew: Callable[[], Awaitable[object]], lease: timedelta, clock: Clock) -> NoReturn:
-    """Renew a lease after every third of its length until this task is cancelled. Use this function for work whose
-    lease no supervised loop renews.
+    """Renew a lease whenever a third of its length has passed, until this task is cancelled. Use this function for work
+    whose lease is not renewed by a supervised loop.
     """
     while True:
         await clock.sleep(lease.total_seconds() / 3)
@@ -45,7 +45,7 @@ async def renew_until_cancelled(renew: Callable[[], Awaitable[object]], lease: t
 
 
 class SilenceDetector(Generic[Key]):
-    """Measures with the monotonic clock how long a lease stays unchanged, so that a wrong wall clock has no effect.
+    """Measures with the monotonic clock how long a lease has been unchanged, so that a wrong wall clock has no effect.
 
     The key of a lease contains every value that a renewal changes. Each call of ``look`` adds at most ``longest_look``
     to the measured time: a longer pause may mean that the machine was suspended, and the lease holder with it.

@@ -1,8 +1,8 @@
-"""Middleware around the execution of tasks, jobs and stages.
+"""Middleware around the functions of tasks, jobs and stages.
 
     first(attempt, proceed) ──▶ second(attempt, proceed) ──▶ the function
 
-The middleware that was added first is the outermost. Without middleware a call has no additional cost.
+The middleware that was added first is the outermost. Without middleware, a call has no additional cost.
 """
 
 import inspect

@@ -1,12 +1,12 @@
-"""Reasons as values: why a run, item or alert waits, was held, skipped or missed, or why it failed or ended.
+"""Reasons as values: why a run, item or alert is waiting, was held, skipped or missed, or why it failed or ended.
 
     define ──▶ ReasonCode ── facts ──▶ Reason ── encode ──▶ JSON text in a column ── decode ──▶ Reason
 
 A reason is an English sentence together with its code and its facts. Programs and SQL statements compare the code;
-``Texts.reason`` renders the sentence in the reader's language. A plain text (from an application or an older version)
+``Texts.reason`` renders the sentence in the reader's language. A plain string (from an application or an older version)
 is a reason without a code, and is stored and shown unchanged.
 
-Facts are texts, numbers, durations, instants (shown in the zone they carry) and other reasons.
+Facts are strings, numbers, durations, instants (shown in the zone they carry) and other reasons.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -54,8 +54,8 @@ class Reason(str):
         return self._facts
 
     def map(self, change: Callable[[str], str]) -> "Reason":
-        """Return a copy of the reason in which the function ``change`` was applied to the sentence and to every fact
-        that is a text.
+        """Return a copy of the reason, with the function ``change`` applied to the sentence and to every fact that is a
+        string.
         """
         return Reason.restore(
             self.code, change(str(self)), {name: _map_fact(fact, change) for name, fact in self.facts.items()}
@@ -66,7 +66,7 @@ class Reason(str):
 
 
 class Reasons(tuple[Reason, ...]):
-    """A tuple of reasons; its text joins their sentences with "; "."""
+    """A tuple of reasons. As text, their sentences are joined with "; "."""
 
     __slots__ = ()
 
@@ -111,8 +111,8 @@ _OS_ERRORS: Final = {
 
 
 def reason_of_os_error(error: OSError) -> str:
-    """Return why the operating system refused a call: a reason if the error code is known, otherwise the system's own
-    text.
+    """Return why the operating system refused a call: a reason if the error code is known, otherwise the operating
+    system's own message.
     """
     known = _OS_ERRORS.get(error.errno or 0)
     return error.strerror or type(error).__name__ if known is None else known()
@@ -128,12 +128,12 @@ def join(reasons: Sequence[str]) -> str:
 
 
 def code_of(reason: str | None) -> str | None:
-    """Return the code of a reason. Return None for None and for a plain text, which has no code."""
+    """Return the code of a reason. Return None for None and for a plain string, which has no code."""
     return reason.code if isinstance(reason, Reason) else None
 
 
 def encode(reason: str | None, longest: int = LONGEST) -> str | None:
-    """Encode a reason for a text column, as JSON with code, facts and English sentence. A plain text is returned
+    """Encode a reason for a text column, as JSON with code, facts and English sentence. A plain string is returned
     unchanged.
 
     If the JSON is longer than ``longest`` characters, the facts are dropped and the sentence is shortened until it

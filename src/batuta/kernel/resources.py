@@ -58,8 +58,8 @@ class Resource(Generic[T]):
 
     @contextmanager
     def replaced_by(self, value: T) -> Iterator[None]:
-        """Replace the object of the resource while the block runs, for tests. During the block the function of the
-        resource is not called.
+        """Replace the resource's object while the block runs, for tests. During the block the resource's function is
+        not called.
         """
         before, self._value = self._value, value
         try:
@@ -69,8 +69,8 @@ class Resource(Generic[T]):
 
     @asynccontextmanager
     async def started(self, events: Events) -> AsyncIterator[None]:
-        """Create the object, and close it after the block. Raises ResourceFailed if the object cannot be created. An
-        error while closing is emitted as an event, so that the other resources close too.
+        """Create the object before the block, and close it after the block. Raises ResourceFailed if the object cannot
+        be created. An error while closing is emitted as an event, so that the other resources close too.
         """
         if self._value is not _NOTHING:  # a test replaced the object
             yield

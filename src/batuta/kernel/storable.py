@@ -35,7 +35,7 @@ _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
 def is_writable(text: str) -> bool:
-    """Return whether every character of a text can be stored and displayed."""
+    """Return whether every character in a text can be stored and displayed."""
     return _UNWRITABLE.search(text) is None
 
 
@@ -97,7 +97,9 @@ def _text_of(value: object) -> str:
 
 
 class _Copy:
-    """Copies a value to JSON and stops after a maximum number of characters, so that a huge value costs little."""
+    """Copies a value to JSON and stops after a maximum number of characters, so that copying a huge value costs
+    little.
+    """
 
     def __init__(self, most: int, of_text: Callable[[str], str]) -> None:
         self._left = most
@@ -191,8 +193,8 @@ def refuse_unstorable(
 
 
 def refuse_each_unstorable(values: list[list[object]], kind: str, limit: int, *, is_flat: bool = False) -> None:
-    """Raise an error if any value cannot be stored. ``limit`` is the maximum bytes of JSON per value. ``is_flat`` has
-    the same meaning as in ``refuse_unstorable``.
+    """Raise an error if any value cannot be stored. ``limit`` is the maximum size of each value, in bytes of JSON.
+    ``is_flat`` has the same meaning as in ``refuse_unstorable``.
     """
     try:
         refuse_unstorable(values, kind, limit, keeps_tuples=False, is_flat=is_flat)
@@ -202,12 +204,14 @@ def refuse_each_unstorable(values: list[list[object]], kind: str, limit: int, *,
 
 
 def are_scalars(values: Iterable[object]) -> bool:
-    """Return whether all values are texts, numbers, booleans or None, which JSON returns unchanged."""
+    """Return whether all values are strings, numbers, booleans or None, which JSON returns unchanged."""
     return {*map(type, values)} <= _SCALARS
 
 
 def refuse_too_deep(value: object, kind: str) -> None:
-    """Raise an error if a value is nested too deeply: a database would store it, but no worker could decode it."""
+    """Raise an error if a value is nested too deeply: a database would store such a value, but no worker could decode
+    it.
+    """
     level = [value] if isinstance(value, _NESTS) else []
     for _ in range(_DEEPEST):
         if not level:
@@ -232,8 +236,8 @@ def refuse_unstorable_priority(priority: int) -> None:
 
 
 def _refuse_obviously_large(value: object, kind: str, limit: int) -> None:
-    """Raise PayloadTooLarge without encoding the value if its characters and elements alone exceed the limit: each
-    takes at least one byte of JSON.
+    """Raise PayloadTooLarge without encoding the value if its characters and elements alone exceed the limit: each of
+    them takes at least one byte of JSON.
     """
     inner = value if isinstance(value, list | tuple) else ()
     for each in chain((value,), inner, *(level for level in inner if isinstance(level, list | tuple))):

@@ -1,6 +1,6 @@
 """Errors for misspelt words, such as settings and options, that suggest the intended word.
 
-Only a very similar word is suggested, because a wrong suggestion misleads people.
+A word is suggested only if it is very similar, because a wrong suggestion misleads people.
 """
 
 import difflib
@@ -34,8 +34,8 @@ METHODS_ELSEWHERE: Final = {
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that is most similar to ``word``. If no word is similar and exactly one known word begins
-    with ``word``, return that word. Otherwise return None.
+    """Return the known word that is most similar to ``word``. If none is similar but exactly one known word begins with
+    ``word``, return that known word. Otherwise return None.
     """
     words = list(dict.fromkeys(known))
     if found := difflib.get_close_matches(word, words, n=1, cutoff=LIKE_ENOUGH):

@@ -126,8 +126,8 @@ EndSpan: TypeAlias = Callable[[str, bool], None]
 
 
 class Recorder(Protocol):
-    """Records steps as spans of a tracing system. ``facts`` contains names, ids and counts, never data of the
-    application such as arguments or results.
+    """Records steps as spans of a tracing system. ``facts`` contains names, ids and counts, never application data such
+    as arguments or results.
     """
 
     def span(

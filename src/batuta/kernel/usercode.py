@@ -1,5 +1,5 @@
-"""Calls application code and returns its value or its error as an outcome. So an error of that code neither ends the
-process nor looks like an error of the engine.
+"""Calls application code and returns its value or its error as an outcome. So an error in that code neither ends the
+process nor looks like an error in the engine.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from batuta.kernel.waiting import cancel_and_wait, with_deadline
 
 
 class Returned(NamedTuple):
-    """The code returned a value. This class is a tuple for speed, because every item creates one object of it."""
+    """The code returned a value. This class is a tuple for speed, because one instance is created for every item."""
 
     value: object
 
@@ -72,8 +72,8 @@ async def call_with_deadline(
 
 
 class Question:
-    """A check that is called repeatedly with a time limit. While a call ignores its cancellation, ``ask`` returns Late
-    and starts no other call.
+    """A check that is called repeatedly with a time limit. If the previous call ignores its cancellation and is still
+    running, ``ask`` returns Late and does not start another call.
     """
 
     def __init__(self, call: Callable[[], Awaitable[object]], timeout: timedelta, clock: Clock, what: str) -> None:
@@ -120,7 +120,7 @@ class Threads:
 
     @property
     def idents(self) -> list[int]:
-        """The identifiers of the threads that are running a call now."""
+        """The identifiers of the threads that are currently running a call."""
         return [thread.ident for thread in self._threads if thread.is_alive() and thread.ident is not None]
 
     async def call(self, function: Callable[..., object], *arguments: object, name: str) -> object:

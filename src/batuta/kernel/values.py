@@ -1,9 +1,9 @@
-"""Dataclasses that cost little at import.
+"""Dataclasses that are cheap to import.
 
-The standard decorator compiles six methods for each class. An application with 760 classes spent half of the start of a
-process on them. The decorator of this module compiles ``__init__`` when the first object of the class is created, and
-builds the other methods without compiling. The import of that application takes 0.88 instead of 1.11 s of processor
-time, and ``from batuta import Batuta`` 0.34 instead of 0.47 s.
+The standard decorator compiles six methods for each class. An application with 760 classes spent half of its process
+start-up time on them. This module's decorator compiles ``__init__`` when the first object of the class is created, and
+builds the other methods without compiling. Importing that application takes 0.88 instead of 1.11 s of processor time,
+and ``from batuta import Batuta`` 0.34 instead of 0.47 s.
 """
 
 import dataclasses

@@ -25,7 +25,7 @@ def exponential(attempt: int, base: timedelta, cap: timedelta) -> timedelta:
 
 
 def full_jitter(wait: timedelta, chance: float) -> timedelta:
-    """Return a random wait between zero and ``wait``, which spreads the retries of many callers evenly."""
+    """Return a random wait between zero and ``wait``, which spreads many callers' retries evenly."""
     return wait * chance
 
 
@@ -59,8 +59,8 @@ async def cancel_and_wait(*tasks: asyncio.Future[Any]) -> None:
 
 
 async def insist(write: Callable[[], Awaitable[T]], clock: Clock) -> T:
-    """Call ``write``, and call it again with growing waits while the store is unavailable, so that an outage loses no
-    result.
+    """Call ``write`` and return its result. While the store is unavailable, call it again after increasing waits, so
+    that an outage loses no result.
     """
     failures = 0
     while True:
@@ -72,7 +72,9 @@ async def insist(write: Callable[[], Awaitable[T]], clock: Clock) -> T:
 
 
 async def with_deadline(deadline: datetime, awaitable: Awaitable[T], clock: Clock, what: str) -> T:
-    """Return the result of an awaitable, or cancel it at ``deadline`` and raise DeadlineExceeded."""
+    """Await an awaitable and return its result. If it has not ended by ``deadline``, cancel it and raise
+    DeadlineExceeded.
+    """
     work = asyncio.ensure_future(awaitable)
     alarm = asyncio.ensure_future(clock.sleep(max(0.0, (deadline - clock.now()).total_seconds())))
     try:
@@ -85,5 +87,7 @@ async def with_deadline(deadline: datetime, awaitable: Awaitable[T], clock: Cloc
 
 
 async def with_timeout(limit: timedelta, awaitable: Awaitable[T], clock: Clock, what: str) -> T:
-    """Return the result of an awaitable, or cancel it after ``limit`` and raise DeadlineExceeded."""
+    """Await an awaitable and return its result. If it takes longer than ``limit``, cancel it and raise
+    DeadlineExceeded.
+    """
     return await with_deadline(clock.now() + limit, awaitable, clock, what)

@@ -1,7 +1,7 @@
-"""Writes the events of the engine to standard ``logging``, for a program that has its own handlers.
+"""Writes the engine's events to standard ``logging``, for a program that has its own handlers.
 
-The command ``batuta`` instead replaces all handlers of its process (``logs.setup``). Here the program's handlers stay,
-so message, fields and traceback of each record are masked before a handler receives the record.
+The command ``batuta``, in contrast, replaces all handlers of its process (``logs.setup``). Here the program's handlers
+stay, so the message, fields and traceback of each record are masked before a handler receives the record.
 """
 
 import logging
@@ -17,7 +17,7 @@ from batuta.texts import Wording
 
 class HostLog:
     """Writes one log record per event, to the logger ``batuta``. For structured handlers, the attribute
-    ``record.batuta`` contains the fields of the event.
+    ``record.batuta`` contains the event's fields.
     """
 
     def __init__(self, wording: Wording) -> None:

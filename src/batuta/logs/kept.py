@@ -42,7 +42,9 @@ class LineCollector:
         self.waiting: deque[LogLine] = deque(maxlen=MOST_WAITING)
 
     def begin(self, wake: Callable[[], None]) -> None:
-        """Start to collect lines. When lines wait to be written, ``wake`` is called; the call may come from any thread."""
+        """Start collecting lines. ``wake`` is called when lines are waiting to be written, possibly from another
+        thread.
+        """
         self._keepers.append(wake)
         if self._before is None:
             self._before = logging.getLogRecordFactory()
@@ -110,8 +112,8 @@ def text_of(record: logging.LogRecord) -> str:
 
 
 class LineKeeper:
-    """Writes the collected lines half a second after the first of them. While the database is unavailable, the lines
-    wait.
+    """Writes the collected lines half a second after the first of them arrived. While the database is unavailable, the
+    lines wait.
     """
 
     name = "log-lines"
@@ -146,7 +148,7 @@ class LineKeeper:
             home.call_soon_threadsafe(home.call_later, GATHER_SECONDS, self.wakeup.set)
 
     async def _write(self) -> bool:
-        """Write one batch of log lines. Return whether more lines wait."""
+        """Write one batch of log lines. Return whether more lines are waiting."""
         waiting, lines = self._collector.waiting, self._collector.take()
         if not lines:
             return False

@@ -93,7 +93,8 @@ def _frames(error: BaseException) -> Iterator[str]:
 
 def _first_of_application(first: TracebackType) -> TracebackType:
     """Return the traceback without the engine's frames that precede the application's function, because these frames
-    are the same for every function. If no application frame follows them, return the traceback unchanged.
+    are the same for every function. If no application frame follows the engine's frames, return the traceback
+    unchanged.
     """
     link: TracebackType | None = first
     while link is not None and link.tb_frame.f_code.co_filename in _CALLERS:
@@ -119,7 +120,7 @@ def _message(error: BaseException) -> str:
 
 
 def _code(error: BaseException) -> str:
-    """Return the error code of a database error. Unlike the message, the code contains no personal data."""
+    """Return the error code of a database error. Unlike the error's message, the code contains no personal data."""
     for attribute in ("sqlstate", "sqlite_errorname"):
         code = getattr(error, attribute, None)
         if isinstance(code, str) and code.isascii() and code.replace("_", "").isalnum() and len(code) <= 40:
@@ -215,8 +216,8 @@ def is_structured(value: object) -> bool:
 
 
 def _scrub_number(number: int | float) -> object:
-    """Mask a number that looks like a phone or identity number, because spreadsheets store these numbers as int or
-    float.
+    """Mask a number that looks like a phone number or an identity number, because spreadsheets store such numbers as
+    int or float.
     """
     if isinstance(number, float) and not (math.isfinite(number) and number.is_integer()):
         return number if math.isfinite(number) else str(number)
@@ -270,7 +271,7 @@ def _scrub_arguments(arguments: object) -> object:
 
 
 def _scrub_argument(argument: object) -> object:
-    """Scrub containers and exceptions. Numbers stay numbers, so that the format %d works."""
+    """Scrub containers and exceptions. Numbers stay numbers, so that ``%d`` in the message works."""
     if isinstance(argument, BaseException):
         return summary(argument)
     return scrub(argument) if is_structured(argument) else argument

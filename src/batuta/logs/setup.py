@@ -1,10 +1,10 @@
-"""Configures one handler for all log lines of the process: lines of the engine and of libraries, warnings, and uncaught
-exceptions.
+"""Configures one handler for all log lines of the process: lines from the engine and from libraries, warnings, and
+uncaught exceptions.
 
     structlog ──▶ stdlib logging ──▶ root ──▶ LineHandler ──▶ stream
     any library ─────────┘                       └ LineFormatter: scrubs message, fields and traceback, then renders the line
 
-Values are masked before rendering, because a mask over a finished JSON line could remove its quotes.
+Values are masked before rendering, because masking a finished JSON line could remove its quotes.
 """
 
 import logging
@@ -67,8 +67,8 @@ def configure(
 ) -> None:
     """Write all logs to ``stream``, replacing any earlier configuration.
 
-    Lines on a terminal are coloured; ``colour`` overrides this default. Pretty lines show the time in ``zone``; JSON
-    lines show it in UTC.
+    By default, lines are coloured if they go to a terminal; ``colour`` overrides this default. Pretty lines show the
+    time in ``zone``; JSON lines show it in UTC.
     """
     threshold = _threshold(level)
     handler = LineHandler(stream)
@@ -100,7 +100,7 @@ def configure(
 
 
 class OncePerSecond(logging.Filter):
-    """Drops a record that has the same text as another record of the same second."""
+    """Drops a record that has the same text as an earlier record from the same second."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -218,7 +218,7 @@ def _make_the_only_handler(handler: logging.Handler) -> None:
 
 
 def _trace() -> dict[str, str]:
-    """Return the trace fields of the current context. The function is called for each log line, so that lines of
+    """Return the trace fields of the current context. The function is called for each log line, so that lines from
     libraries get these fields too.
     """
     here = current()

@@ -87,8 +87,8 @@ class Line:
 
 
 class LogSubscriber:
-    """Writes one log line per event. An error is shown by its class and the safe part of its message; a crash is also
-    shown with its frames.
+    """Writes one log line per event. For an error, the line shows the class and the safe part of the message; for a
+    crash, it also shows the stack frames.
     """
 
     def __init__(self, wording: Wording | None = None) -> None:

@@ -1,5 +1,5 @@
-"""Metrics of this process, counted from its events. Labels contain only route templates, registered names and states,
-so the number of their values is bounded.
+"""Metrics of this process, counted from its events. Label values are only route templates, registered names and states,
+so their number is bounded.
 """
 
 from collections.abc import Callable, Mapping
@@ -154,7 +154,9 @@ def _increment(counter: CounterMetric, label: str) -> Callable[[Any], None]:
 
 
 def family_of(circuit: str) -> str:
-    """Return the metric label of a circuit: ``printer:*`` for ``printer:5``, otherwise its own name."""
+    """Return the metric label for a circuit: ``printer:*`` for ``printer:5``; for a circuit without a colon in its
+    name, the name itself.
+    """
     family, colon, _ = circuit.partition(":")
     return f"{family}:*" if colon else circuit
 

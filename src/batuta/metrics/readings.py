@@ -140,8 +140,8 @@ def transaction_metrics(oldest: OpenTransaction | None) -> Sequence[Metric]:
 
 
 def circuit_metrics(circuits: Iterable[Circuit]) -> Sequence[Metric]:
-    """Return the number of circuits by family and state. The metrics do not name single circuits, because their names
-    may contain phone numbers.
+    """Return the number of circuits by family and state. The metrics do not name individual circuits, because their
+    names may contain phone numbers.
     """
     states = _gauge("circuits", "Circuit breakers by state", "circuit", "state")
     seen = collections.Counter((family_of(each.name), each.state.value) for each in circuits)
@@ -190,7 +190,7 @@ def process_registry(version: str, role: str) -> CollectorRegistry:
 
 
 def observe_databases(databases: Iterable[ObservedDatabase], registry: CollectorRegistry) -> None:
-    """Measure every database call by its kind: a single statement or a whole transaction."""
+    """Measure the duration of every database call, by kind of call: a single statement or a whole transaction."""
     calls = Histogram(
         "batuta_database_call_duration_seconds",
         "Duration of a database call",

@@ -1,1 +1,1 @@
-"""Operating system processes: children, restarts, heartbeats, signals and exit codes."""
+"""Operating system processes: child processes, restarts, heartbeats, signals and exit codes."""

@@ -3,7 +3,7 @@ before it.
 
 Every pattern runs in linear time. After an unbounded repetition, either the rest of the pattern always matches, or the
 repetition is anchored, so that the search cannot start again inside the same characters. No group is possessive
-(``(…)++``), because Python 3.11.2 of Debian 12 matches such groups incorrectly.
+(``(…)++``), because Python 3.11.2 in Debian 12 matches such groups incorrectly.
 """
 
 import re
@@ -101,7 +101,7 @@ _BODIES = {
 
 def _mask_values(text: str) -> Iterator[str]:
     """Replace the values of sensitive keys. The values of all other keys are searched too, because they may contain
-    further pairs of key and value.
+    further key-value pairs.
     """
     done = 0
     while head := _HEAD.search(text, done):
@@ -138,8 +138,8 @@ _NOTHING = frozenset({"None", "null", "True", "true", "False", "false"})
 
 
 def _mark_value(match: re.Match[str]) -> str:
-    """Return a pair of key and value with its value masked. A constant such as None, or a value that is already masked,
-    stays unchanged.
+    """Return a key-value pair with its value masked. A constant such as None, or a value that is already masked, stays
+    unchanged.
     """
     if match["body"] in _NOTHING or match["body"].startswith(_MARKED):
         return match[0]

@@ -1,4 +1,4 @@
-"""Decides from the name of a field whether it contains personal data, a secret, or a text that a person wrote."""
+"""Decides from a field's name whether the field contains personal data, a secret, or text that a person wrote."""
 
 import re
 import unicodedata
@@ -56,8 +56,8 @@ def is_sensitive(field_name: str) -> bool:
 
 @lru_cache(maxsize=2048)
 def kind_of(field_name: str) -> Kind | None:
-    """Return the kind of a sensitive field, whose value must be hidden. None means that the field is not sensitive:
-    ``mask`` removes personal data from its value, and the rest may be shown.
+    """Return the kind of sensitive data in a field whose value must be hidden. None means that the field is not
+    sensitive: ``mask`` removes personal data from its value, and the rest may be shown.
     """
     words = _words(field_name)
     if not words:
@@ -78,7 +78,9 @@ def kind_of(field_name: str) -> Kind | None:
 
 
 def mask_value(value: object, kind: Kind) -> str:
-    """Return the mark that replaces a sensitive value. For a text that a person wrote, the mark states the length."""
+    """Return the mark that replaces a sensitive value. If the value is text that a person wrote, the mark states its
+    length.
+    """
     if kind is Kind.TEXT and isinstance(value, str):
         return f"[texto: {len(value)} caracteres]"
     return HIDDEN
@@ -89,7 +91,7 @@ _GAPS = re.compile(r"[^a-z0-9]+")
 
 
 def _words(field_name: str) -> tuple[str, ...]:
-    """Split a field's name into words: `pushName` and `PUSH_NAME` give push and name, `endereço2` gives endereco."""
+    """Split a field name into words: `pushName` and `PUSH_NAME` give push and name, `endereço2` gives endereco."""
     plain = unicodedata.normalize("NFKD", _CAMEL.sub("_", field_name)).encode("ascii", "ignore").decode().lower()
     words = (word.rstrip("0123456789") for word in _GAPS.split(plain))
     return tuple(word for word in words if word)

@@ -1,5 +1,5 @@
-"""Stores whether this process shows the messages of exceptions. Only development shows them, because a message may
-quote personal data.
+"""Stores whether this process shows exception messages. Only development shows them, because a message may quote
+personal data.
 
 The value is global, because a process has one log. It is set from the settings when an application opens.
 """
@@ -13,7 +13,7 @@ _is_visible = False
 
 
 def show_messages(*, is_visible: bool) -> None:
-    """Set whether the messages of exceptions appear in the log, on pages, and in the errors of items and runs."""
+    """Set whether exception messages appear in the log, on pages, and in the errors of items and runs."""
     global _is_visible
     _is_visible = is_visible
 

@@ -1,4 +1,4 @@
-"""Masks CPF, CNPJ, RG and phone numbers in text, and keeps ids, instants and counts.
+"""Masks CPF, CNPJ, RG (Brazilian identity numbers) and phone numbers in text, but keeps ids, instants and counts.
 
 Formatted numbers are always masked. Unformatted numbers are masked if their check digits match or if they are valid
 phone numbers. UUIDs, ISO instants and hexadecimal digests are excluded first, because parts of them look like phone
@@ -46,7 +46,9 @@ def _mark(text: str) -> str:
 
 
 def is_cpf(text: str) -> bool:
-    """Return whether a text contains eleven digits of which the last two are the check digits of the first nine."""
+    """Return whether the digits in a text form a valid CPF: eleven digits that are not all equal, of which the last two
+    are check digits.
+    """
     digits = [int(sign) for sign in text if sign.isdecimal()]
     if len(digits) != 11 or len(set(digits)) == 1:
         return False
