@@ -1,4 +1,4 @@
-"""A child process, and the helper that kills orphans.
+"""A child process, and the helper process that kills orphaned process groups.
 
 A child leads its own process group and session, so Ctrl-C reaches only the parent, and the parent can end the whole
 group. When the parent dies, the kernel ends each child (``die_with_parent``), but not the processes that a child
@@ -82,13 +82,13 @@ class ChildProcess(asyncio.SubprocessProtocol):
 
     @property
     def stack(self) -> str | None:
-        """The stack that faulthandler wrote to the output of the process, or None."""
+        """The stack trace that faulthandler wrote to the output of the process, or None."""
         return main_thread_first("\n".join(self._dump)) or None
 
     @property
     def state(self) -> str | None:
-        """The kernel's state of the process, as a word for operators. None if the process is idle or its state is
-        unknown.
+        """The state that the kernel reports for the process, as a word for operators. None if the process is idle or
+        its state is unknown.
         """
         try:
             status = ProcFiles().status(self.pid)
@@ -97,8 +97,8 @@ class ChildProcess(asyncio.SubprocessProtocol):
         return None if status is None else STATES.get(status.state)
 
     def forbid_cores(self) -> None:
-        """Forbid core dumps of the child. Otherwise ``ask_for_stack`` would write the child's memory, which contains
-        personal data, to disk.
+        """Prevent the child from writing core dumps. Otherwise ``ask_for_stack`` would write the child's memory, which
+        contains personal data, to disk.
         """
         if sys.platform == "linux":
             try:
@@ -110,13 +110,13 @@ class ChildProcess(asyncio.SubprocessProtocol):
         self._signal(signal.SIGTERM)
 
     def ask_for_stack(self) -> None:
-        """Send SIGABRT, so that faulthandler writes the child's stack and the child ends. This works even if no Python
-        code can run.
+        """Send SIGABRT, so that faulthandler writes the child's stack trace and the child ends. This works even if the
+        child cannot run any Python code.
         """
         self._signal(signal.SIGABRT)
 
     def kill(self) -> None:
-        """Kill the child and every process of its group."""
+        """Kill the child and every process in its group."""
         assert self.pid  # a pid of 0 would address the parent's own group
         try:
             os.killpg(self.pid, signal.SIGKILL)
@@ -133,9 +133,9 @@ class ChildProcess(asyncio.SubprocessProtocol):
         return True
 
     async def clean_up(self, timeout: float) -> None:
-        """Kill the remaining processes of the child's group and read the last lines of its output.
+        """Kill the remaining processes in the child's group and read the last lines of the child's output.
 
-        The reading ends after ``timeout`` seconds, because another process may hold the pipe open.
+        Reading stops after ``timeout`` seconds, because another process may hold the pipe open.
         """
         self.kill()
         try:
@@ -169,7 +169,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
         self._has_closed_output.set()
 
     def process_exited(self) -> None:
-        """Handle the exit of the child. Do not wait until its output pipe is closed, because a process that the child
+        """Handle the child's exit. Do not wait until its output pipe is closed, because a process that the child
         started may keep the pipe open.
         """
         self._has_ended.set()

@@ -1,11 +1,11 @@
-"""The end of a process: the signals that request it, and a time limit for threads and tasks that do not end.
+"""Ends a process: handles the signals that request the end, and limits the time for threads and tasks that do not end.
 
     work ended ────▶ tasks are cancelled, threads are awaited ──▶ exit
 
-SIGTERM and Ctrl-C request an orderly end; the second signal ends the process immediately. SIGHUP never forces the exit,
-because a closed terminal may send it twice. If a task or thread still runs 3 s after the work ended, the process
-reports it and exits. A process also drains and restarts when it is too large or too old, or when its database file was
-replaced.
+SIGTERM and Ctrl-C request an orderly shutdown; the second signal ends the process immediately. SIGHUP never forces the
+exit, because a closed terminal may send it twice. If a task or thread is still running 3 s after the work ended, the
+process reports it and exits. A process also drains and restarts when it is too large or too old, or when its database
+file was replaced.
 """
 
 import asyncio
@@ -39,8 +39,8 @@ def run_to_exit(
     timeout: float = EXIT_GRACE,
     exit: Callable[[int], None] = exit_now,
 ) -> int:
-    """Run the main coroutine and return the exit code. ``held`` is called with the names of tasks or threads that block
-    the exit.
+    """Run the main coroutine and return the exit code. ``held`` is called with the names of tasks or threads that are
+    blocking the exit.
     """
     before = frozenset(threading.enumerate())
     forced_exit = _ForcedExit(before, held, timeout, exit)
@@ -62,7 +62,7 @@ async def _run(main: Coroutine[Any, Any, int | None], forced_exit: "_ForcedExit"
 
 @dataclass(eq=False)
 class _ForcedExit:
-    """Forces the exit of the process from a daemon thread. A normal exit would wait for every other thread."""
+    """Forces the process to exit, from a daemon thread. A normal exit would wait for every other thread."""
 
     before: Collection[threading.Thread]
     held: Callable[[str], None]
@@ -160,8 +160,8 @@ TOO_OLD = define("process_too_old", "has run for {age}, longer than the limit of
 
 @dataclass(slots=True, kw_only=True)
 class Recycler:
-    """Loop of the watchdog thread that calls ``recycle`` once, with the reason, when the process is too large or too
-    old. None disables a limit.
+    """Loop in the watchdog thread that calls ``recycle`` once, with the reason, when the process is too large or too
+    old. A limit that is None is not checked.
     """
 
     most_megabytes: int | None
@@ -205,8 +205,8 @@ REPLACED_FILE_GRACE = timedelta(seconds=3)
 
 @dataclass(slots=True, kw_only=True)
 class FileWatch:
-    """Loop that watches the database file. ``check`` raises StoreReplaced if the file was replaced. After this error
-    the loop calls ``stop`` once, and the process ends within REPLACED_FILE_GRACE.
+    """Loop that watches the database file. ``check`` raises StoreReplaced if the file was replaced. The loop then calls
+    ``stop`` once, and the process ends within REPLACED_FILE_GRACE.
     """
 
     check: Callable[[], None]

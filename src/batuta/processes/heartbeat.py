@@ -1,4 +1,4 @@
-"""The heartbeat of a process: the state of its loops, its memory and CPU, and the restarts of its loops."""
+"""A process's heartbeat: the state of its loops, its memory and CPU use, and its loops' restarts."""
 
 import asyncio
 import os
@@ -83,8 +83,8 @@ async def _is_open() -> None:
 
 @dataclass(slots=True, kw_only=True)
 class Heartbeat:
-    """Loop that writes the heartbeat of a process, with the state of all its loops. The heartbeat may run on another
-    event loop.
+    """Loop that writes a process's heartbeat, with the state of all its loops. The heartbeat may run on another event
+    loop.
 
     ``running`` returns the loops to report; it is called at each heartbeat. ``now`` returns the time to write, or None
     for the database's time. ``state`` returns the state of the whole process, or None to derive it from all loops.
@@ -121,7 +121,7 @@ class Heartbeat:
         await self._beat(Status.OFFLINE)
 
     def on_event(self, event: Event) -> None:
-        """Receive an event of the supervisor. If the event is about a restart, record the restart."""
+        """Receive an event from the supervisor. If the event is about a restart, record the restart."""
         match event:
             case LoopRestarted(loop=loop, silent_for=silent, restarts=restarts, stack=stack):
                 detail = NO_PROGRESS(silent=brief(silent))
@@ -136,7 +136,7 @@ class Heartbeat:
         self.record(restart)
 
     def record(self, restart: NewRestart) -> None:
-        """Record a restart and write it with a heartbeat immediately. May be called from any thread."""
+        """Record a restart, and write a heartbeat with it immediately. May be called from any thread."""
         self._pending.append(restart)
         self.wake()
 
@@ -154,7 +154,7 @@ class Heartbeat:
         stack: str | None = None,
         restarts: int = 1,
     ) -> NewRestart:
-        """Create the record of a restart of this process or of one of its loops."""
+        """Create the record of a restart, either of this process or of one of its loops."""
         return NewRestart(
             worker_id=self.worker_id,
             worker_name=self.worker_name,
@@ -168,7 +168,7 @@ class Heartbeat:
         )
 
     async def write_last(self, restart: NewRestart, status: Status) -> None:
-        """Write a restart and the last heartbeat. Call it before the process exits by force."""
+        """Write a restart and the last heartbeat. Call this method before forcing the process to exit."""
         await self.open()
         await self.restarts.add(restart, now=self.now())
         await self._beat(status)
@@ -208,7 +208,7 @@ def status_of(neighbours: Collection[Running], passed: float) -> Status:
 
 
 def describe_loop(running: Running, passed: float) -> Mapping[str, bool | float | int | None]:
-    """Describe the state of a loop with durations instead of instants, because the clocks of two machines may differ."""
+    """Describe a loop's state with durations instead of instants, because the clocks of two machines may differ."""
     return {
         "alive": running.is_alive and not running.is_stuck(passed),
         "last_ping_ago": _ago(running.last_beat or None, passed),

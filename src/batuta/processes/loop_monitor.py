@@ -55,7 +55,7 @@ def exit_now(code: int) -> None:
 
 
 def monitor_policy(limit: timedelta, notifier: Notifier) -> LoopPolicy:
-    """Return the loop policy of the monitor, with an interval that suits the block limit and the parent's timeout."""
+    """Return the loop policy for the monitor, with an interval that suits the block limit and the parent's timeout."""
     often = [timedelta(seconds=1), limit / 10, *([notifier.watchdog_every / 2] if notifier.watchdog_every else [])]
     return LoopPolicy(
         every=min(often), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER, outlives=True
@@ -64,8 +64,8 @@ def monitor_policy(limit: timedelta, notifier: Notifier) -> LoopPolicy:
 
 @dataclass(slots=True, kw_only=True)
 class LoopMonitor:
-    """Loop of the watchdog thread that monitors the event loop. Before it ends the process, it passes the stack to
-    ``report_block``.
+    """Loop in the watchdog thread that monitors the process's event loop. Before it ends the process, it passes the
+    stack trace to ``report_block``.
     """
 
     home: asyncio.AbstractEventLoop
@@ -127,7 +127,7 @@ class LoopMonitor:
             self._asked_at = None
 
     def _answer(self) -> None:
-        """Record that the event loop responds. This method runs on the monitored event loop."""
+        """Record that the event loop is responding. This method runs on the monitored event loop."""
         self._asked_at = None
 
     def _arm(self, silent: timedelta, now: float) -> None:
@@ -142,7 +142,7 @@ class LoopMonitor:
         self._armed_at = now
 
     def _notify_parent(self, now: float) -> None:
-        """Send a heartbeat to the parent, at most ten times within the parent's limit, because each heartbeat wakes the
+        """Send a heartbeat to the parent, at most ten times per parent timeout, because each heartbeat wakes the
         parent.
         """
         limit = self.notifier.watchdog_limit
@@ -176,8 +176,8 @@ class LoopMonitor:
         self.exit(EXIT_AGAIN)
 
     def _write_stack_file(self, stack: str) -> None:
-        """Write the stack into a file, because the database may not have accepted it. The next process of this role
-        reports the stack.
+        """Write the stack trace to a file, because the database may not have accepted it. The next process of this role
+        reports the stack trace.
         """
         if self.dump is not None:
             with contextlib.suppress(OSError):
@@ -192,7 +192,7 @@ ENDS_WITHIN = 4.0  # maximum seconds for the thread to end; part of the margin a
 
 class WatchdogThread:
     def __init__(self, *supervisors: Supervisor, close: Callable[[], Awaitable[None]]) -> None:
-        """Create the thread. After all supervisors have ended, the thread awaits ``close``."""
+        """Create the thread. After all supervisors in the thread have ended, the thread awaits ``close``."""
         self._supervisors = supervisors
         self._close = close
         self._home: asyncio.AbstractEventLoop | None = None
@@ -205,7 +205,7 @@ class WatchdogThread:
         self._begun.wait(BEGINS_WITHIN)
 
     async def end(self) -> None:
-        """Stop the loops of the thread and wait up to ENDS_WITHIN seconds for their last heartbeat."""
+        """Stop the thread's loops and wait up to ENDS_WITHIN seconds for their last heartbeat."""
         if self._home is not None and self._stop is not None:
             with contextlib.suppress(RuntimeError):  # the thread's event loop is already closed
                 self._home.call_soon_threadsafe(self._stop.set)

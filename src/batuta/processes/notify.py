@@ -59,14 +59,14 @@ class Notifier:
         return self._send(READY)
 
     def alive(self) -> bool:
-        """Send a heartbeat and return whether it was delivered. Call it only while the process works, because the
-        parent treats it as a sign of health.
+        """Send a heartbeat and return whether it was delivered. Call this method only while the process is working,
+        because the parent treats a heartbeat as a sign of health.
         """
         return self._send(ALIVE)
 
     def stopping(self, within: timedelta | None = None) -> bool:
-        """Announce a stop and return whether the message was delivered. ``within`` is the longest duration of the stop;
-        systemd then waits that long, even beyond its own limit.
+        """Announce a shutdown and return whether the message was delivered. ``within`` is the longest time that the
+        shutdown may take; systemd then waits that long, even beyond its own limit.
         """
         extend = "" if within is None else f"\n{EXTEND}{within // timedelta(microseconds=1)}"
         return self._send(STOPPING + extend)

@@ -1,14 +1,15 @@
-"""Presence files show which lease owners run on this host, so that other processes can check this without a database
-statement.
+"""Presence files show which lease owners are running on this host, so that other processes can find out without a
+database statement.
 
-Each lease owner has one empty file, named after the owner, in a folder of this user and this database. The name
+Each lease owner has one empty file, named after the owner, in a folder for this user and this database. The file name
 identifies the process, and the kernel reports whether that process has ended (``kernel.identity``). If the folder
 cannot be used, the work of a dead process is recovered when its leases expire.
 
     presence file of a dead process ──▶ recover its leases, now and after 0.5, 1.5, 3.5 and 7.5 s ──▶ delete it at 60 s
 
-``CrashWatch`` recovers several times, because the database may execute a statement of the process after its end, and
-recovery skips locked rows. The file stays for a minute, because each role recovers its own kind of leases.
+``CrashWatch`` recovers several times, because the database may execute a statement from the process after the process
+has ended, and recovery skips locked rows. The file stays for a minute, because each role recovers its own kind of
+leases.
 """
 
 import asyncio
@@ -42,8 +43,8 @@ Judge = Callable[[ProcessIdentity], Verdict]
 
 
 class LocalJudge:
-    """Judges whether processes of this host are alive. It keeps a process descriptor (pidfd) of each living process, so
-    that the next check is a single system call.
+    """Judges whether processes on this host are alive. It keeps a process descriptor (pidfd) for each living process,
+    so that the next check is a single system call.
     """
 
     def __init__(self) -> None:
@@ -72,8 +73,8 @@ class LocalJudge:
 
 
 def _descriptor(pid: int) -> int | None:
-    """Return a descriptor of the process. Return None if the process has ended, or if the system has no process
-    descriptors.
+    """Return a descriptor of the process. Return None if the process has ended, or if the operating system does not
+    support process descriptors.
     """
     if not hasattr(os, "pidfd_open"):
         return None
@@ -84,7 +85,7 @@ def _descriptor(pid: int) -> int | None:
 
 
 def _has_ended(descriptor: int) -> bool:
-    """Return whether the process of a descriptor has ended with all its threads."""
+    """Return whether the process that a descriptor refers to has ended with all its threads."""
     asking = select.poll()
     asking.register(descriptor, select.POLLIN)
     return bool(asking.poll(0))
@@ -113,8 +114,8 @@ class PresenceFolder:
             self._remove_if_empty()
 
     def announce(self, owner: str) -> None:
-        """Write the presence file of ``owner``. Call it repeatedly, because a cleaner of temporary folders may remove
-        the file.
+        """Write the presence file of ``owner``. Call this method repeatedly, because a program that cleans temporary
+        folders may remove the file.
         """
         process = ProcessIdentity.parse(owner)
         if process is None or not process.is_provable:
@@ -126,7 +127,7 @@ class PresenceFolder:
                 file.touch(mode=0o600)
 
     def withdraw(self, owner: str) -> None:
-        """Remove the file of an owner that holds no more leases. If this was the last file of the folder, remove the
+        """Remove the file of an owner that no longer holds leases. If this was the last file in the folder, remove the
         folder too.
         """
         if owner in self._announced:
@@ -216,7 +217,7 @@ class Crash:
 
 
 class CrashWatch:
-    """Loop that finds ended processes of this host that held leases, and recovers their work."""
+    """Loop that finds ended processes on this host that held leases, and recovers their work."""
 
     name = "crash-watch"
 
@@ -248,7 +249,9 @@ class CrashWatch:
 
 
 async def _take_up(owners: Collection[str], recover: Recover) -> None:
-    """Call the recovery function until no work of these dead owners is left, at most MOST_BATCHES times."""
+    """Call the recovery function repeatedly until these dead owners have no work left, but at most MOST_BATCHES
+    times.
+    """
     for _ in range(MOST_BATCHES):
         if not await recover(owners):
             return

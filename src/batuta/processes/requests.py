@@ -1,4 +1,4 @@
-"""Requests of operators to a process: finish the work in progress and end, restart, or dump the stacks.
+"""Requests that operators send to a process: finish the work in progress and end, restart, or dump the stacks.
 
     page or command ──▶ row of ``process_requests`` ──▶ RequestLoop of that process (watchdog thread) ──▶ answer in the row
 

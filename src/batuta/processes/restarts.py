@@ -1,8 +1,8 @@
-"""The record of each restart of a loop or process, and the policy for a child that ended.
+"""The record of each restart of a loop or process, and the policy for restarting a child that has ended.
 
-The policy counts the exits of the last ten minutes. Each restart waits longer than the previous one. At the fifth exit
-the child is in a crash loop: the policy raises an alarm and retries at the longest interval. A restart is immediate
-after the first exit of a child that worked for at least a minute, and after a child requested to be recycled. Immediate
+The policy counts the exits in the last ten minutes. Each restart waits longer than the previous one. At the fifth exit
+the child is in a crash loop: the policy raises an alarm and retries at the longest interval. A restart is immediate if
+it follows the first exit of a child that worked for at least a minute, or if the child asked to be recycled. Immediate
 restarts count towards the alarm too.
 """
 
@@ -32,7 +32,7 @@ LEFT_BY_TIMEOUT = "Timeout"
 
 
 def reason_of_dump(stack: str) -> RestartReason:
-    """Return the reason of a restart, derived from the first line of a faulthandler dump."""
+    """Return the reason for a restart, derived from the first line of a faulthandler dump."""
     if stack.startswith(LEFT_BY_TIMEOUT):
         return RestartReason.BLOCKED
     return RestartReason.STALLED if "Aborted" in stack.partition("\n")[0] else RestartReason.CRASHED
@@ -58,7 +58,7 @@ class NewRestart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart(NewRestart):
-    """A restart that is stored in the database, with its id and time."""
+    """A stored restart, with its id and time."""
 
     id: str
     at: datetime

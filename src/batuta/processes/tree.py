@@ -71,7 +71,9 @@ class ChildSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """Time limits of a child: for its start, for the time between two heartbeats, and for its end after a signal."""
+    """Time limits for a child: for its start, for the time between two heartbeats, and for its shutdown after a
+    signal.
+    """
 
     starting: timedelta = timedelta(seconds=120)  # long, because a busy machine imports modules slowly
     living: timedelta = timedelta(seconds=20)
@@ -122,8 +124,8 @@ Entry: TypeAlias = Stall | NewRestart
 
 @dataclass(slots=True)
 class ProcessTree:
-    """Loop of the parent: each tick checks the running children, cleans up after children that have ended, and starts
-    children that are due.
+    """Loop in the parent process: each tick checks the running children, cleans up after children that have ended, and
+    starts children that are due.
     """
 
     specs: Sequence[ChildSpec]
@@ -169,8 +171,8 @@ class ProcessTree:
         return self._rest()
 
     async def drain(self, grace: timedelta) -> None:
-        """Send SIGTERM to all children at the same time. Each child may use the whole grace, except the time that is
-        reserved for killing.
+        """Send SIGTERM to all children at the same time. Each child may use the whole grace period, except the time
+        that is reserved for killing children.
         """
         timeouts = max(grace - KILLING, grace / 2)
         await asyncio.gather(*(self._end(child, child.process, timeouts) for child in self._children if child.process))
@@ -344,9 +346,9 @@ class ProcessTree:
 
 
 def die_with_parent(parent: int) -> bool:
-    """Make Linux kill this process when its parent ends, and return whether the parent still runs.
+    """Make Linux kill this process when its parent ends, and return whether the parent is still running.
 
-    The signal is SIGKILL, because no process would remain to enforce an orderly end.
+    The signal is SIGKILL, because no process would remain to enforce an orderly shutdown.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

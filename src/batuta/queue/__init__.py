@@ -1,1 +1,3 @@
-"""Durable queues on SQL tables: workers claim items in batches, hold them with fenced leases, and settle their outcomes."""
+"""Durable queues on SQL tables: workers claim items in batches, hold them with fenced leases, and settle them according
+to their outcomes.
+"""

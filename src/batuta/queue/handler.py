@@ -13,8 +13,8 @@ from batuta.queue.outcome import DEFAULT_RETRY, PLAIN_DONE, Failed, Outcome, Ret
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemHandler:
-    """The handler of one kind of item, with its time limit, retries and retention. ``keep`` and ``keep_dead`` are the
-    retention of finished and of dead items; None keeps them permanently.
+    """The handler for one kind of item, with its time limit, retries and retention. ``keep`` and ``keep_dead`` are the
+    retention of finished and dead items; None keeps them permanently.
     """
 
     handle: Callable[[Lease], Awaitable[object]]  # returns an outcome that ``settle`` accepts
@@ -35,7 +35,7 @@ class ItemHandler:
             object.__setattr__(self, "success", self.settlement_of(1, PLAIN_DONE))
 
     def settlement_of(self, attempt: int, outcome: object, retry: RetryPolicy | None = None) -> Settlement:
-        """Return the settlement of an outcome, including the retention of a finished item. ``retry`` replaces the
+        """Return the settlement for an outcome, including the retention of a finished item. ``retry`` replaces the
         handler's policy.
         """
         settlement = self.settle(attempt, outcome, retry or self.retry)
@@ -73,8 +73,8 @@ def unknown_item_handler(last_error: Callable[[str], Awaitable[tuple[str | None,
     without counting an attempt.
 
     The item becomes dead when UNKNOWN_AT_MOST has passed. The first worker that does not know the task stores the
-    current time in the item's error column, and later workers read the time from that column. A worker that knows the
-    task overwrites the error.
+    current time in the item's error column, and later workers read that time. A worker that knows the task overwrites
+    the error.
     """
 
     async def handle(lease: Lease) -> Outcome:

@@ -1,4 +1,4 @@
-"""Filters, pages and error groups with which operators inspect the items of a queue, and bulk changes of items.
+"""Filters, pages and error groups with which operators inspect a queue's items, and bulk changes to items.
 
 A bulk change is stored as an operation. A loop performs it in batches, each in one transaction. So it continues after a
 restart, and an operator can stop it.
@@ -37,7 +37,7 @@ STATE_OF = {Change.RETRY: ItemState.DEAD, Change.DISCARD: ItemState.DEAD, Change
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemFilter:
     """Criteria for the items that an operator wants to see. ``error`` is the signature of an error group. ``before``
-    excludes items that were created later.
+    excludes items created after that instant.
     """
 
     state: ItemState
@@ -74,7 +74,7 @@ class ItemFilter:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The position of a page's last item: its value in the column that orders the page, and its id."""
+    """The position of the last item on a page: its value in the column that the page is sorted by, and its id."""
 
     at: datetime
     id: str
@@ -120,7 +120,7 @@ def group_errors(rows: Iterable[Mapping[str, Any]]) -> list[ErrorGroup]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkOperation:
-    """A change of every item that a filter matches. ``seen`` counts the items compared with the filter; ``changed``
+    """A change to every item that a filter matches. ``seen`` counts the items compared with the filter; ``changed``
     counts those that matched and were changed.
     """
 

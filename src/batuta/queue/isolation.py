@@ -27,7 +27,7 @@ class Member(Protocol):
     def wakeup(self) -> Wakeup: ...
 
     def is_busy(self) -> bool:
-        """Return whether a handler of this worker runs or waits to start, or a claim of this worker is in progress."""
+        """Return whether this worker has a handler that is running or waiting to start, or a claim in progress."""
 
 
 class Isolation:
@@ -84,8 +84,8 @@ class Isolation:
         return wait
 
     def note_change(self) -> None:
-        """Wake the worker that holds the reservation. Call this after other work has ended, because the reserved item
-        may be able to start now.
+        """Wake the worker that holds the reservation. Call this method after other work has ended, because the reserved
+        item may be able to start now.
         """
         if self._holder is not None:
             self._holder.wakeup.set()

@@ -1,4 +1,4 @@
-"""Items of a queue: the description of their table, their states, new items, and leases on items."""
+"""Items of a queue: the description of their table, their states, new items, and leases on them."""
 
 import re
 from collections.abc import Mapping
@@ -23,10 +23,11 @@ class ItemState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewItem:
-    """A row to insert. ``values`` maps column names to values. ``key`` is unique among items that have not ended.
+    """A row to insert. ``values`` maps column names to values. No two items that have not ended may have the same
+    ``key``.
 
-    Set ``delay`` (added to the database's clock) or ``available_at`` (an instant), but not both. Without them the item
-    is due immediately.
+    Set ``delay`` (added to the database's clock) or ``available_at`` (an instant), but not both. If neither is set, the
+    item is due immediately.
     """
 
     values: Mapping[str, object] = field(default_factory=dict)
@@ -41,7 +42,7 @@ class NewItem:
 
 
 class Lease(NamedTuple):
-    """A claimed item. Every write about the item checks ``fence``, a number that grows with each claim, so a worker
+    """A claimed item. Every write to the item's row checks ``fence``, a number that grows with each claim, so a worker
     that has lost the lease changes nothing.
     """
 

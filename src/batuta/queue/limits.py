@@ -1,9 +1,9 @@
-"""Limits of tasks and stages: how many items of a task, or of one key of a task, may run at the same time, and how many
-may start in a period.
+"""Limits for tasks and stages: how many items of a task, or of one key of a task, may run at the same time, and how
+many may start in a period.
 
-The *line* of a key contains the due items of that key. A claim asks how many items the task and each of its lines may
-start, and then takes one item of each line in turn. The store counts the items, and the functions of this module decide
-how many may start.
+The *line* of a key contains the due items with that key. A claim asks how many items the task and each of its lines may
+start, and then takes one item from each line in turn. The store counts the items, and the functions in this module
+decide how many may start.
 """
 
 import inspect
@@ -48,10 +48,10 @@ class Rate(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Limits that apply to all processes together. At most ``concurrency`` items run at the same time. ``rate`` limits
-    the starts in any period, for example ``"100/minute"``; each retry is a start too.
+    how many items start in any period, for example ``"100/minute"``; each retry is a start too.
 
-    In ``per_key`` limits, ``by`` names the parameter of the task, or the field of a stage's item, whose value is the
-    key. The limits then apply to each key separately.
+    In ``per_key`` limits, ``by`` names the task's parameter, or the field in a stage's item, whose value is the key.
+    The limits then apply to each key separately.
     """
 
     concurrency: int | None = None
@@ -198,7 +198,7 @@ class Room(NamedTuple):
 
 def room(concurrency: int | None, window: Rate | None, use: Use, most: int) -> Room:
     """Return how many items may start, at most ``most``. If both rate and concurrency are exhausted, report the rate,
-    because its next free instant is known.
+    because only the rate tells when the next item may start.
     """
     if window is not None and use.started >= window.most:
         return Room(0, is_rate=True, until=None if use.first_start is None else use.first_start + window.per)
@@ -242,7 +242,7 @@ def why_task_waits(limits: TaskLimits, use: Use) -> Reason | None:
 
 
 def why_line_waits(limits: TaskLimits, key: str, use: Use) -> Reason | None:
-    """Return the reason why no item of the key may start now, or None if an item may start."""
+    """Return the reason why no item with the key may start now, or None if an item may start."""
     window = limits.window(key)
     found = room(limits.at_once(key), window, use, 1)
     if found.free or limits.each is None:

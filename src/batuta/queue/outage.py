@@ -1,11 +1,12 @@
-"""Failures of the engine's own database while an item runs. The item did not cause them, so they use up no attempt.
+"""Handles failures of the engine's own database while an item is running. The item did not cause them, so they use up
+no attempt.
 
     the handler or the effect raises StoreUnavailable
         │ of another database, or the retry rules name the error ──▶ a failed attempt
         └ of the engine's database ──▶ ready after a wait, attempt uncounted ── AT_MOST passed ──▶ a failed attempt
 
-The worker still claims and settles items, so the database answers some statements. Usually it is slow. After AT_MOST, a
-statement of the item itself is probably too slow, so each further failure uses up an attempt.
+Such an item is still claimed and settled, so the database answers some statements. Usually it is just slow. If failures
+continue after AT_MOST, a statement of the item itself is probably too slow, so each further failure uses up an attempt.
 """
 
 from datetime import datetime, timedelta
@@ -30,8 +31,8 @@ STORE_AWAY_DEAD = define(
 
 
 def find_outage(error: Exception | None, where: str, retry: RetryPolicy) -> StoreUnavailable | None:
-    """Return the failure of the database ``where`` that ended a handler or an effect, or None if the error has another
-    cause or the retry rules decide about it.
+    """Return the failure of the database ``where`` that ended a handler or an effect. Return None if the error has
+    another cause, or if the retry rules cover the error.
     """
     cause = error.__cause__ if isinstance(error, EffectFailed) else error
     if not isinstance(cause, StoreUnavailable) or cause.facts.get("where") != where:
@@ -40,8 +41,8 @@ def find_outage(error: Exception | None, where: str, retry: RetryPolicy) -> Stor
 
 
 def outcome_of(outage: StoreUnavailable, last_error: str | None, now: datetime) -> Outcome:
-    """Return the outcome of an item that an outage ended. ``last_error`` is the item's stored error, which contains the
-    time at which the outage began.
+    """Return the outcome for an item that ended because of a database outage. ``last_error`` is the item's stored
+    error, which contains the time at which the outage began.
     """
     since, error = _began_at(last_error) or now, type(outage).__name__
     age = max(timedelta(0), now - since)

@@ -35,7 +35,7 @@ from batuta.queue.item import ItemState, NewItem
 
 
 class RetryPolicy(Protocol):
-    """Computes the waits between the attempts of an item."""
+    """Computes the waits between an item's attempts."""
 
     def wait_after(self, attempt: int, chance: Callable[[], float]) -> timedelta | None:
         """Return the wait after failed attempt number ``attempt`` (counted from 1), or None if the item is not retried."""
@@ -53,8 +53,8 @@ class Waits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullJitter:
-    """A retry policy with random waits up to an exponential limit, so that many failed items do not retry at the same
-    time.
+    """A retry policy with random waits below a limit that grows exponentially, so that many failed items do not retry
+    at the same time.
     """
 
     base: timedelta = timedelta(seconds=5)
@@ -70,7 +70,7 @@ DEFAULT_RETRY = FullJitter()
 
 
 def after_seconds(waits: Sequence[float]) -> Waits:
-    """Return a retry policy with one retry after each of these waits, in seconds."""
+    """Return a retry policy with one retry after each of the given waits, in seconds."""
     return Waits(tuple(timedelta(seconds=wait) for wait in waits))
 
 
@@ -138,7 +138,7 @@ class Skipped:
 class Snooze:
     """Postpone the item until an instant, or for a duration, without counting an attempt.
 
-    Prefer a duration: the database adds it to its own clock, so a wrong clock of this machine has no effect.
+    Prefer a duration: the database adds it to its own clock, so it does not matter if this machine's clock is wrong.
     """
 
     until: datetime | timedelta
@@ -220,11 +220,11 @@ class Settlement(NamedTuple):
     Waits and retention are durations, which the SQL statement adds to the database's clock. ``available_at`` is an
     instant that the handler chose.
 
-    ``gives_back`` means that the attempt is not counted. ``untried`` means that the handler never started, so the
-    crash count is kept; any other settlement resets the crash count.
+    ``gives_back`` means that the attempt is not counted. ``untried`` means that the handler never started, so the crash
+    count is kept; any other settlement resets the crash count.
 
-    The class is a tuple for speed: a worker creates tens of thousands of settlements per second, and a frozen dataclass
-    would take three times as long.
+    The class is a tuple for speed: a worker creates tens of thousands of settlements per second, and creating a frozen
+    dataclass would take three times as long.
     """
 
     state: ItemState
@@ -333,14 +333,14 @@ def clamp_wait(wait: timedelta) -> timedelta:
 
 
 def give_back() -> Settlement:
-    """Return the settlement of an item that a worker hands back at shutdown. The item is due immediately, and its
+    """Return the settlement for an item that a worker hands back at shutdown. The item is due immediately, and its
     attempt is not counted.
     """
     return Settlement(state=ItemState.READY, wait=timedelta(0), gives_back=True, error=WORKER_STOPPED())
 
 
 def put_off(wait: timedelta) -> Settlement:
-    """Return the settlement of an item that must run alone and is postponed by ``wait``, because other handlers are
+    """Return the settlement for an item that must run alone and is postponed by ``wait``, because other handlers are
     running.
     """
     return Settlement(state=ItemState.READY, wait=wait, gives_back=True, error=WAITS_ALONE(), untried=True)

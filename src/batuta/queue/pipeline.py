@@ -1,4 +1,4 @@
-"""Pipelines: queue tables whose items pass through stages. The outcome of a stage decides the settlement of its item."""
+"""Pipelines: queue tables whose items pass through stages. The outcome of a stage decides how its item is settled."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field, replace
@@ -49,8 +49,8 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """A queue table whose items pass through stages. While an item waits for a stage, its state column contains the
-    stage's name.
+    """A queue table whose items pass through stages. While an item is waiting for a stage, its state column contains
+    the stage's name.
     """
 
     table: QueueTable
@@ -70,7 +70,7 @@ class Pipeline:
 
     @property
     def limits(self) -> dict[str, TaskLimits]:
-        """The limits of the stages, by stage name. A stage without limits is omitted."""
+        """The limits of the stages, by stage name. Stages without limits are omitted."""
         return {stage.name: stage.limits for stage in self.stages if stage.limits is not None}
 
     def handler(self, stage: Stage) -> ItemHandler:

@@ -1,4 +1,4 @@
-"""Rescuer: releases items whose worker stopped renewing their leases. Each rescuer covers the workers of all processes.
+"""Rescuer: releases items whose worker stopped renewing their leases. Each rescuer covers the workers in all processes.
 
     lease expires soon, or has expired ──▶ [ observed ] ── unchanged 0.4 leases later, and expired ──▶ released; a crash is counted
                                           └── renewed, settled, or the store was unavailable or slow ──▶ dropped
@@ -77,7 +77,9 @@ class Rescuer:
         return [*rescued, *await self.look()]
 
     def _confirm(self, lapsing: Sequence[Lapsing]) -> list[Lapsing]:
-        """Record the leases that expire soon, and return the leases that have stayed unchanged for long enough."""
+        """Record the given leases, which expire soon or have expired, and return those that have stayed unchanged for
+        long enough.
+        """
         self._silent_for = self._silence.look(lapsing, self.clock.monotonic())
         return [each for each, span in self._silent_for.items() if span >= self._confirm_after]
 
@@ -88,8 +90,8 @@ class Rescuer:
         return Idle(self.clock.now() + min(waits)) if waits else Idle()
 
     def _forget_after_gap(self) -> None:
-        """Discard all observations of leases after a clock step or a long pause of this process, because a lease of a
-        healthy worker may then seem expired.
+        """Discard all lease observations after a clock step or a long pause of this process, because a healthy worker's
+        lease may then seem expired.
         """
         now, before = self.clock.now(), self._looked_at
         self._looked_at = now
@@ -97,8 +99,8 @@ class Rescuer:
             self._silence.forget()
 
     async def _writes_are_slow(self) -> bool:
-        """Execute a small write and return whether it was slow. A slow write means that the renewals of other workers
-        are slow too.
+        """Execute a small write and return whether it was slow. A slow write means that other workers' renewals are
+        slow too.
         """
         began = self.clock.monotonic()
         if await self.store.follow_clock(self.lease):
@@ -116,8 +118,8 @@ async def recover_items(store: QueueStore, events: Events, ring: Callable[[], No
 
 
 def _announce(rescued: Sequence[Rescued], events: Events, wake: Callable[[], None], *, is_proven: bool = False) -> None:
-    """Emit ItemsRescued for each queue of these items, and wake the workers of this process, so that they can claim the
-    released items.
+    """Emit ItemsRescued for each queue that the released items belong to. Wake the workers in this process, so that
+    they can claim the items.
     """
     for queue in sorted({each.queue for each in rescued}):
         items = [each for each in rescued if each.queue == queue]

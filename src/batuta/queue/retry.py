@@ -1,4 +1,4 @@
-"""Retry rules: waits after a failed attempt, for every error or by the class of the error.
+"""Retry rules: waits after a failed attempt, either the same for every error or by error class.
 
 retry=[10, 60]                                              two retries
 retry={HTTPError: [10, 60], ValueError: never}              by class; the most specific class decides
@@ -20,7 +20,9 @@ Retry: TypeAlias = RetryPolicy | Sequence[float] | RetryRules
 
 
 class NoRetry(Exception):
-    """Raised by a function to end its item without a retry. Operators read the reason: ``raise NoRetry("no such customer")``."""
+    """A function raises this error to end its item without a retry. Operators read the reason: ``raise NoRetry("no such
+    customer")``.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -33,7 +35,7 @@ class NoRetry(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RetryByError:
-    """Retry policies by class of error, with a default policy for all other failures."""
+    """Retry policies by error class, with a default policy for all other failures."""
 
     rules: Mapping[type[Exception], RetryPolicy]
     otherwise: RetryPolicy
@@ -46,7 +48,7 @@ class RetryByError:
         return next((self.rules[kind] for kind in type(error).__mro__ if kind in self.rules), self.otherwise)
 
     def names(self, error: Exception, base: type[Exception]) -> bool:
-        """Return whether the rules list the class of the error, or one of its base classes up to ``base``."""
+        """Return whether the rules list the error's class, or one of its base classes up to ``base``."""
         return any(kind in self.rules for kind in type(error).__mro__ if issubclass(kind, base))
 
 
@@ -55,7 +57,7 @@ def policy_for(policy: RetryPolicy, error: Exception) -> RetryPolicy:
 
 
 def retry_policy(retry: Retry | None, otherwise: RetryPolicy) -> RetryPolicy:
-    """Build a policy from waits in seconds or from rules by class of error. ``otherwise`` is the default policy.
+    """Build a policy from waits in seconds or from rules by error class. ``otherwise`` is the default policy.
 
     Raises TypeError or ValueError if the rules are invalid.
     """

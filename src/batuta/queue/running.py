@@ -38,7 +38,9 @@ class Stop(Enum):
     LOST = auto()  # another process owns the item: nothing is written
 
     def applies_in(self, step: Step) -> bool:
-        """Return whether this stop may interrupt the step. A cancellation request has no effect once the item is being settled."""
+        """Return whether this stop may interrupt the step. A cancellation request has no effect once the item is being
+        settled.
+        """
         match self:
             case Stop.REQUESTED:
                 return step in (Step.CLAIMED, Step.HANDLING)
@@ -66,8 +68,8 @@ class Stop(Enum):
 
 @dataclass(slots=True)
 class Running:
-    """An item in progress. ``started_at`` is monotonic time in seconds. The time limit covers the handler and the effect.
-    ``task`` is set when the item leaves the step CLAIMED.
+    """An item in progress. ``started_at`` is monotonic time in seconds. The time limit covers the handler and the
+    effect. ``task`` is set when the item leaves the step CLAIMED.
     """
 
     lease: Lease
@@ -120,8 +122,8 @@ class Running:
         return value
 
     async def guard(self, work: Awaitable[object]) -> Called:
-        """Await ``work`` and return its result. An error, a stop that ends the item, and a cancellation by the code
-        itself are returned as results too.
+        """Await ``work`` and return its result. If ``work`` raises an error, is stopped in a way that ends the item, or
+        cancels itself, return that as a result too.
         """
         try:
             return Returned(await work)
@@ -133,8 +135,8 @@ class Running:
             self.step = Step.SETTLING
 
     async def _absorb_own_cancellation(self) -> Called:
-        """Undo the cancellation of a handler or effect, and return its result. Raises CancelledError if this process
-        must not settle the item.
+        """Undo the cancellation of a handler or effect, and return the result that follows from it. Raises
+        CancelledError if this process must not settle the item.
         """
         if self.stop in (Stop.SHUTDOWN, Stop.LOST):
             raise asyncio.CancelledError
@@ -143,8 +145,8 @@ class Running:
 
 
 async def _deliver_cancellation(task: "asyncio.Task[None]") -> None:
-    """Raise CancelledError if application code requested a cancellation that is still pending. Clear the cancellation
-    if the code has already handled it.
+    """Raise CancelledError if application code requested a cancellation that is still pending. If the code has already
+    handled the cancellation, clear it.
     """
     await asyncio.sleep(0)
     _uncancel(task)
@@ -200,8 +202,8 @@ class Cancellations:
         return [state.again_at for state in self._states.values()]
 
     def repeat(self) -> list[Task]:
-        """Cancel the tasks again that did not end in time. Return the tasks that ignored every cancellation, each task
-        once.
+        """Cancel again the tasks that have not ended in time. Return the tasks that have ignored every cancellation;
+        each task is returned only once.
         """
         now = self._clock.monotonic()
         late = [(task, state) for task, state in self._states.items() if now >= state.again_at]

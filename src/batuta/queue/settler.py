@@ -105,8 +105,8 @@ class Unsettled:
         yield from (each.ending for each in self._deferred.values())
 
     def take(self) -> Endings:
-        """Return the next batch. Deferred settlements that are due come first. A settlement that timed out forms a
-        batch of its own.
+        """Return the next batch. Deferred settlements that are due come first. A settlement that timed out alone forms
+        a batch of its own.
         """
         if due := self._due_endings():
             together = [each.ending for each in due if not each.timeouts]
@@ -236,8 +236,8 @@ class Settler:
         return leases
 
     async def release_strays(self, held: Callable[[], Sequence[Lease]], *, at_once: bool = False) -> None:
-        """Release items that were claimed for this process but never reached it: they name it as owner and are not in
-        ``held``. Requires that no claim is in flight.
+        """Release stray items, which were claimed for this process but never reached it. They name this process as
+        their owner and are not in ``held``. Requires that no claim is in flight.
         """
         now = self.clock.monotonic()
         if self._doubt_until is None or (now < self._stray_check_at and not at_once):
@@ -284,8 +284,8 @@ class Settler:
         return result.leases
 
     async def _settle_apart(self, endings: Endings, refusal: Exception) -> None:
-        """Settle the batch in halves, down to single settlements, so that a refused settlement does not affect the
-        others.
+        """Settle the batch in ever smaller halves, down to single settlements, so that a refused settlement does not
+        affect the others.
         """
         if len(endings) == 1:
             await self._settle_refused(*endings[0], refusal)
@@ -325,8 +325,8 @@ class Settler:
             self._record_result([(lease, settlement)], ClaimResult((), [lease]))
 
     def _failure_of(self, lease: Lease, settlement: Settlement, error: Exception) -> Settlement:
-        """Return the settlement of an item whose first settlement the database refused. A refused effect is a failed
-        attempt; without an effect, the item becomes dead.
+        """Return the new settlement for an item whose settlement the database refused. If the item has an effect, the
+        refusal is a failed attempt; otherwise, the item becomes dead.
         """
         self.events.emit(ItemCrashed(self.queue, lease.id, error, lease.task))
         why = EFFECT_CRASHED(error=type(error).__name__)
@@ -371,7 +371,7 @@ async def conclude(
 
 @dataclass(eq=False)
 class TimedEffect:
-    """An effect whose time limit is the remaining time of its item. The limit covers the executions of the effect, but
+    """An effect that may take as much time as its item has left. This limit covers the executions of the effect, but
     not the waits between them for the store ``where`` to become available.
     """
 

@@ -2,7 +2,7 @@
 
     orders = work.pipeline("orders", [fetch, step(parse, rate="100/minute"), store])
 
-The items of all such pipelines are in one table of the engine. The stage of an item is ``orders.fetch``.
+The items of all such pipelines are in one of the engine's tables. In this example, the first stage is ``orders.fetch``.
 """
 
 import inspect
@@ -67,7 +67,7 @@ _NAME = re.compile(r"^[a-z_][a-z0-9_]*$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A function of a pipeline with its options; ``step`` creates it."""
+    """A pipeline function with its options; ``step`` creates it."""
 
     name: str
     function: StepFunction
@@ -79,16 +79,18 @@ class Step:
 
 
 class ItemRows(Protocol):
-    """Converts the JSON items of one pipeline to rows. Raises UnstorableValue for a value that JSON would change."""
+    """Interface that converts the JSON items of one pipeline to rows. Raises UnstorableValue for a value that JSON
+    would change.
+    """
 
     def values(self, stage: str | None, item: object, batch: str | None = None) -> Mapping[str, object]:
         """Return the columns of a new row that starts at ``stage``. If ``stage`` is None, the row is created as done.
-        ``batch`` is the id of its batch.
+        ``batch`` is the id of the batch that the item belongs to.
         """
 
     def replace(self, id: str, stage: str | None, item: object) -> Writes:
-        """Return the effect that replaces the item of a row and moves the row to ``stage``. If ``stage`` is None, the
-        item is done.
+        """Return the effect that stores a new item in an existing row and moves the row to ``stage``. If ``stage`` is
+        None, the row is done.
         """
 
     def label(self, id: str, stage: str | None, item: object) -> Writes | None:
@@ -112,12 +114,12 @@ def step(
     rate: str | None = None,
     per_key: Limits | None = None,
 ) -> Step:
-    """Return a stage of ``work.pipeline`` with options. Times are in seconds.
+    """Return a stage for ``work.pipeline`` with options. Times are in seconds.
 
-    ``retry`` is a list of waits, a policy, or rules by class of error; None means retries after 1, 5 and 15 minutes.
+    ``retry`` is a list of waits, a policy, or rules by error class; None means retries after 1, 5 and 15 minutes.
     ``concurrency`` and ``rate`` limit the stage across all processes, like the limits of a task. ``per_key`` limits the
-    items with the same value of a field: ``Limits(by="customer", rate="10/minute")``. Without ``concurrency``, each
-    worker runs at most ten items of the stage at the same time.
+    items with the same value in a field: ``Limits(by="customer", rate="10/minute")``. Without ``concurrency``, each
+    worker runs at most ten of the stage's items at the same time.
     """
     called = name or str(getattr(function, "__name__", "stage"))
     rule = Reason("stage_name", "use lowercase letters, digits and underscores: write step(function, name=…)")
@@ -146,8 +148,8 @@ def pipeline_of(
     keep_dead: timedelta,
     around: Around,
 ) -> Pipeline:
-    """Build a pipeline of functions. ``rows_of`` creates the object that writes the items into rows. ``keep`` and
-    ``keep_dead`` are the retention of finished and of dead items.
+    """Build a pipeline from functions. ``rows_of`` creates the object that converts items to rows. ``keep`` and
+    ``keep_dead`` are the retention of finished and dead items.
     """
     require(
         "pipeline", name, _NAME.match(name), Reason("pipeline_name", "use lowercase letters, digits and underscores")

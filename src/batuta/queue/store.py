@@ -55,8 +55,8 @@ class Unserved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Depth:
-    """Counts of a queue's items by state. ``due`` items may be claimed now; ``later`` items are not due yet.
-    ``limited`` counts the due items that wait for a limit of their task.
+    """How many items of a queue are in each state. ``due`` items may be claimed now; ``later`` items are not due yet.
+    ``limited`` counts the due items that a limit of their task holds back.
     """
 
     due: int
@@ -70,7 +70,7 @@ class Depth:
 class QueueStore(Protocol):
     @property
     def where(self) -> str:
-        """The address of the database for error messages."""
+        """The address of the database, for error messages."""
 
     async def put(self, items: Sequence[NewItem]) -> list[str | None]:
         """Insert items and return their ids after the commit is synced to disk. An id is None if an unfinished item has
@@ -93,15 +93,16 @@ class QueueStore(Protocol):
         """
 
     async def renew(self, leases: Collection[Lease], lease_holder: LeaseHolder) -> Renewed:
-        """Extend each lease, so that it ends ``lease_holder.lease`` from now. Rows that are locked are skipped and
-        reported as unchecked.
+        """Extend each lease, so that it ends ``lease_holder.lease`` from now. Locked rows are skipped and reported as
+        unchecked.
         """
 
     async def lapsing(self, within: timedelta, limit: int) -> Sequence[Lapsing]:
-        """Return leases that have expired or expire within this time, except leases whose rows are locked."""
+        """Return leases that have expired or will expire within this time, except leases whose rows are locked."""
 
     async def rescue(self, limit: int, only: Sequence[Lapsing] | None = None) -> Sequence[Rescued]:
-        """Release items whose lease expired, and count a crash for each. Items that exceed the crash limit become dead.
+        """Release items whose lease has expired, and count a crash for each. Items that exceed the crash limit become
+        dead.
 
         ``only`` restricts the release to the listed leases that are expired and unchanged. None releases all expired
         leases; after a clock step, some of them may belong to living workers.
@@ -114,18 +115,18 @@ class QueueStore(Protocol):
 
     async def follow_clock(self, lease: timedelta) -> timedelta:
         """Execute a small write. If the queue uses the machine's clock, the write records the current time. If this
-        clock was set back, correct the stored due times and leases.
+        clock was set back, the stored due times and leases are corrected.
 
-        Return how far the clock was set back. Zero means that the clock was not set back, or that the database's clock
-        is used.
+        Return how far the clock was set back. Zero means that the clock was not set back, or that the queue uses the
+        database's clock.
         """
 
     async def release_stray(self, owner: str, known: Collection[Lease]) -> Sequence[str]:
         """Release items of this queue that name ``owner`` and are not in ``known``, because the reply to their claim
         was lost.
 
-        Counts neither a crash nor an attempt. Call it only with this process's owner, and only while no claim is in
-        flight.
+        The release counts neither a crash nor an attempt. Pass only this process's owner, and call this method only
+        while no claim is in flight.
         """
 
     async def owners(self) -> Sequence[str]: ...
@@ -139,7 +140,7 @@ class QueueStore(Protocol):
         """Return the error of an item, and the current time of the clock that the queue uses."""
 
     async def next_at(self) -> datetime | None:
-        """Return the instant at which the next waiting item becomes due, or None if no item waits."""
+        """Return the instant at which the next waiting item becomes due, or None if no item is waiting."""
 
     async def cancel(self, id: str, reason: str, *, by: str | None = None) -> bool:
         """Cancel a waiting item immediately, or request the cancellation of a running item. Return False if the item

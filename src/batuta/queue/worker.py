@@ -1,12 +1,11 @@
-"""Worker: claims, runs and settles items of one queue.
+"""Worker: claims, runs and settles the items of one queue.
 
         ┌───────── wakeup: an item ended, an item was enqueued, or the next one is due ─────────┐
         ▼                                                                                         │
     [ tick: settle ended items and claim more, in one transaction ] ──▶ start their handlers ─────┘
 
-``settle`` turns the outcome of a handler into a settlement. When a lease is lost, the worker cancels the handler and
-writes nothing. ``lease_keeper`` renews the leases. An item whose next crash makes it dead runs alone
-(``isolation``).
+``settle`` turns a handler's outcome into a settlement. When a lease is lost, the worker cancels the handler and writes
+nothing. ``lease_keeper`` renews the leases. An item whose next crash makes it dead runs alone (``isolation``).
 """
 
 import asyncio
@@ -168,8 +167,8 @@ class Worker:
         return bool(self._running or self._waiting or self._settler.is_claiming or self._cancellations.due_times)
 
     async def once(self, most: int) -> int:
-        """Run at most ``most`` due items, wait until all are settled, and return their number. Use this method for a
-        worker without a supervisor, for example in a scheduled job.
+        """Run at most ``most`` due items, wait until all are settled, and return their number. Use this method if no
+        supervisor runs the worker, for example in a scheduled job.
         """
         keeper = LeaseKeeper(self._lease_holder.lease, self._clock)
         keeper.add(self)
@@ -208,7 +207,9 @@ class Worker:
             await self._finish()
 
     def held_leases(self) -> Sequence[Lease]:
-        """Return every lease of this worker: leases of items that run, wait to start, or are not settled yet."""
+        """Return every lease that this worker holds: leases on items that are running, waiting to start, or not settled
+        yet.
+        """
         running = (each.lease for each in self._running.values())
         unsettled = (lease for lease, _ in self._unsettled)
         isolated = () if self._isolated is None else (self._isolated,)
@@ -217,7 +218,7 @@ class Worker:
 
     async def renew_leases(self) -> bool:
         """Renew every lease, and stop the items that another process owns or whose cancellation was requested. Return
-        whether a lease was not renewed because its row is locked.
+        whether any lease was not renewed because its row is locked.
         """
         if not (leases := self.held_leases()):
             return False
@@ -248,8 +249,8 @@ class Worker:
         return running if running is not None and running.lease.fence == lease.fence else None
 
     async def drain(self, grace: timedelta) -> None:
-        """Let handlers finish within ``grace``. Cancel the handlers that do not finish, and hand their items back
-        without counting an attempt.
+        """Let handlers finish within ``grace``. Then cancel the remaining handlers, and hand their items back without
+        counting an attempt.
         """
         try:
             await pass_phases(self, Shutdown.begin(self._clock, grace))
@@ -258,7 +259,9 @@ class Worker:
                 await cancel_and_wait(self._turn)
 
     def quiet(self) -> None:
-        """Begin a shutdown: start the items that are already claimed, and hand back an item that waits to run alone."""
+        """Begin a shutdown: start the items that are already claimed, and hand back an item that is waiting to run
+        alone.
+        """
         self._start_waiting()
         if (isolated := self._isolated) is not None:
             self._isolated = None
@@ -269,7 +272,9 @@ class Worker:
         await insist(self._finish, self._clock)
 
     def cancel(self) -> None:
-        """Cancel the handlers that are still running. A handler that was stopped before keeps its earlier stop reason."""
+        """Cancel the handlers that are still running. A handler that was already being stopped keeps its earlier stop
+        reason.
+        """
         for running in self._running.values():
             running.stop = running.stop or Stop.SHUTDOWN
             if running.step is not Step.CLAIMED:
@@ -302,8 +307,8 @@ class Worker:
                 await self._clock.sleep(recheck_at - self._clock.monotonic())
 
     async def _settle(self) -> None:
-        """Write the settlements of ended items. If a shutdown phase ends during the transaction, the transaction
-        continues, because a rollback would only delay the settlements.
+        """Write the settlements of ended items. If a shutdown phase ends during the transaction, let the transaction
+        continue, because a rollback would only delay the settlements.
         """
         turn = self._turn = self._turn or asyncio.create_task(self._settle_and_claim(0))
         await asyncio.wait([turn])
@@ -399,8 +404,8 @@ class Worker:
             self._forget(running)
 
     async def _conclude(self, running: Running, settlement: Settlement) -> None:
-        """Write the settlement of an item in one transaction with its effect. If the effect fails, add the settlement of
-        the failure to the next batch.
+        """Write an item's settlement in one transaction with its effect. If the effect fails, add the settlement for
+        that failure to the next batch.
         """
         called = await conclude(running, settlement, self._store, self._clock, self._stop_overdue_effect)
         if isinstance(called, Returned) and isinstance(called.value, bool):
@@ -413,8 +418,8 @@ class Worker:
             self._unsettled.add(running.lease, settlement)
 
     async def _settlement_after(self, error: Exception, running: Running, settlement: Settlement) -> Settlement:
-        """Report the error of an item, and return its settlement. If the engine's own database failed, the item waits
-        without counting an attempt.
+        """Report an item's error, and return the item's settlement. If the engine's own database failed, the settlement
+        follows the rules in ``outage``.
         """
         lease, handler = running.lease, running.handler
         self._events.emit(ItemCrashed(self._queue, lease.id, error, lease.task))
@@ -476,7 +481,7 @@ class Worker:
                 self._unsettled.add(running.lease, settlement)
 
     def _let_go(self, running: Running) -> None:
-        """Cancel the handler of an item that another process owns. Return without waiting for the handler."""
+        """Cancel the handler of an item that another process now owns. Return without waiting for the handler."""
         del self._running[running.lease.id]
         self._stop(running, Stop.LOST)
         self._events.emit(ItemLost(self._queue, running.lease.id))
@@ -505,8 +510,8 @@ class Worker:
         return min(self._next_deadline(), due)
 
     def _until_poll(self) -> float:
-        """Return the seconds until the next poll. All workers of a machine poll at multiples of the interval, so that the
-        workers of a process wake together and share a statement.
+        """Return the seconds until the next poll. All workers on a machine poll at multiples of the interval, so that
+        the workers in a process wake together and share a statement.
         """
         every = self._policy.look_every.total_seconds()
         return every - self._clock.monotonic() % every
