@@ -1,4 +1,4 @@
-"""The commands ``batuta batches``: sets of tasks that are counted and cancelled as one."""
+"""The commands ``batuta batches``: sets of tasks that are counted and cancelled together."""
 
 from typing import Annotated, Any
 

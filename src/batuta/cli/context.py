@@ -180,7 +180,9 @@ class CliContext:
             return await act(work)
 
     def table(self, headings: str, columns: Iterable[str]) -> "Table":
-        """Return a table without borders. The text key of each heading is ``headings`` plus the column name."""
+        """Return a table without borders. Each column's heading is the translated text with the key ``headings`` plus
+        the column name.
+        """
         from rich.table import Table
 
         texts = self.texts()

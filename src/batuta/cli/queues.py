@@ -303,7 +303,7 @@ async def _unstick(ctx: CliContext, queue: str) -> tuple[int, int]:
 def _describe_rows(
     ctx: CliContext, table: QueueTable, rows: Iterable[Row], waits: Mapping[str, Reason]
 ) -> list[dict[str, Any]]:
-    """Describe items for output. ``waits`` maps the id of a waiting item to the reason why it waits."""
+    """Describe items for output. ``waits`` maps the id of each waiting item to the reason why it is waiting."""
     columns = _columns_of(table)
     shown = [{name: row[column] for name, column in columns.items() if column in row.keys()} for row in rows]  # noqa: SIM118
     return [_describe_item(ctx, each, waits.get(str(each["id"]))) for each in shown]
@@ -330,7 +330,7 @@ def _columns_of(table: QueueTable) -> dict[str, str]:
 
 
 def _describe_item(ctx: CliContext, item: dict[str, Any], waits_for: Reason | None) -> dict[str, Any]:
-    """Describe an item for output. ``waits_for`` is the limit, task or batch that the item waits for, if any."""
+    """Describe an item for output. ``waits_for`` is the limit, task or batch that the item is waiting for, if any."""
     error = decode(item.get("error"))
     item = {**item, "available_at": known_due(item.get("available_at"))}
     shown = {name: ctx.iso(value) if isinstance(value, datetime) else value for name, value in item.items()}

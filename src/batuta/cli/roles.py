@@ -46,8 +46,8 @@ SIDECAR_GRACE = timedelta(seconds=1)
 async def serve_metrics(
     work: Batuta, settings: EngineSettings, role: str, supervisor: Supervisor
 ) -> AsyncIterator[None]:
-    """Serve ``/metrics`` and ``/health`` on the port BATUTA_METRICS_PORT while the block runs. If that setting has no
-    value, do nothing.
+    """Serve ``/metrics`` and ``/health`` on the port BATUTA_METRICS_PORT while the ``async with`` block runs. If that
+    setting has no value, do nothing.
     """
     port = settings.batuta_metrics_port
     if port is None:

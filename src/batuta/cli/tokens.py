@@ -47,7 +47,7 @@ def rotate(
     span: Annotated[str, typer.Option("--for")] = "1d",
     as_json: JsonFlag = False,
 ) -> None:
-    """Create the successor of a token. The old token stays valid for a while, so that programs can switch to the new
+    """Create the successor of a token. The old token stays valid for some time, so that programs can switch to the new
     token.
     """
     ctx = cli_context(context)

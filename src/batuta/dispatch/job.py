@@ -124,7 +124,7 @@ class Job:
 
 
 class JobRules(TypedDict, total=False):
-    """Optional rules of a job, independent of its target and schedule. Numbers are in seconds."""
+    """Optional rules for a job, independent of its target and schedule. Numbers are in seconds."""
 
     # Longest time from an expected fire to a successful run; None derives it from the schedule.
     sla: timedelta | float | None

@@ -47,7 +47,7 @@ def rules_of(job: Job) -> tuple[SwitchRule, ...]:
 
 
 def find_holding_switch(job: Job, switches: Mapping[str, Switch], now: datetime) -> str | None:
-    """Return the reason of the first switch that holds the job, or None if no switch holds it."""
+    """Return the reason given by the first switch that holds the job back, or None if no switch does."""
     for rule in rules_of(job):
         if isinstance(held := judge_switch(rule, switches.get(rule.key), now), Hold):
             return _pause_reason(job, rule, held.reason)

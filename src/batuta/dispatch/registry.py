@@ -1,4 +1,4 @@
-"""Registry of the jobs of all profiles. The controls in the database select the active profile."""
+"""Registry of the jobs in all profiles. The controls in the database select the active profile."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping

@@ -1,6 +1,6 @@
 """Writes a backup while the database is in use, and restores a backup: ``batuta backup``, ``batuta restore``.
 
-    restore:  check the file ─▶ lock out every process ─▶ collect later facts of the old database ─▶ load the backup
+    restore:  check the file ─▶ lock out every process ─▶ collect newer facts from the old database ─▶ load the backup
               ─▶ newer migrations ─▶ apply the facts ─▶ commit (PostgreSQL) or rename the file (SQLite)
 
 Until the last step the old database is unchanged; after the last step the new database is complete.

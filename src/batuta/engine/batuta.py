@@ -352,7 +352,9 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return PresenceFolder.for_database(self.database.where)
 
     def now(self) -> datetime | None:
-        """Return the time of the application's own clock. None means that statements use the database's clock."""
+        """Return the current time of the application's own clock, or None if SQL statements must use the database's
+        clock.
+        """
         return self.clock.now() if self._own_time else None
 
     def add_loop(self, loop: Loop, policy: LoopPolicy, *, role: str = "worker") -> None:
@@ -387,12 +389,13 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
     @check_options
     def running(self, *roles: str, on_failure: OnFailure = "raise") -> AbstractAsyncContextManager[Self]:
-        """Run roles inside this program while the block runs. The default roles are ``worker`` and ``scheduler``.
+        """Run roles inside this program while the ``async with`` block runs. The default roles are ``worker`` and
+        ``scheduler``.
 
-        The block opens the database, and logs to the program's handlers. At the end of the block, running work may
-        finish within BATUTA_DRAIN_SECONDS. If a loop gives up, the block raises that loop's error. With
-        ``on_failure="terminate"`` the process gets SIGTERM instead. Choose this value if a server runs the block, for
-        example in a FastAPI lifespan.
+        Entering the block opens the database, and sends log lines to the program's handlers. When the block ends,
+        running work may finish within BATUTA_DRAIN_SECONDS. If a loop gives up, the block raises that loop's error.
+        With ``on_failure="terminate"`` the process gets SIGTERM instead. Choose this value if a server runs the block,
+        for example in a FastAPI lifespan.
         """
         return run_roles(self, roles or DEFAULT_ROLES, on_failure, __version__)
 

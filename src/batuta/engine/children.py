@@ -209,7 +209,7 @@ def _log_level() -> int:
 
 
 class _Messages:
-    """Sends messages to the worker, from any thread."""
+    """Sends messages from the child to the worker. Any thread of the child may send."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe

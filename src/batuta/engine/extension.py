@@ -21,7 +21,9 @@ from batuta.texts import Wording
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A number on a dashboard card. ``says`` is the text key of its label; ``of`` is the maximum, if there is one."""
+    """A number on a dashboard card. ``says`` is the key of its translated label; ``of`` is the maximum, if there is
+    one.
+    """
 
     says: str
     value: int | timedelta
@@ -32,8 +34,8 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """A row of a dashboard card with a progress bar. The bar shows ``done`` of a total of ``of``. ``cells`` contains
-    further figures, in the order of the board's ``columns``.
+    """A row of a dashboard card with a progress bar. The bar shows that ``done`` out of ``of`` are complete. ``cells``
+    contains further figures, in the order of the board's ``columns``.
     """
 
     name: str
@@ -82,8 +84,8 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """One line of `batuta doctor` about the application. ``what`` and ``step`` are text keys for the finding and the
-    next step.
+    """One line that `batuta doctor` prints about the application. ``what`` and ``step`` are the keys of two translated
+    texts: the finding and the next step.
     """
 
     is_well: bool

@@ -86,7 +86,8 @@ async def guard_process(
     worker_name: str | None = None,
     shows: Collection[str] | None = None,
 ) -> AsyncIterator[Supervisor]:
-    """Yield the supervisor of a role, and monitor the process with a watchdog thread while the block runs.
+    """Yield the supervisor for a role, and monitor the process with a watchdog thread while the ``async with`` block
+    runs.
 
     Raises Recycled if the process requested a restart, and StoreReplaced if its database file was deleted or replaced.
     ``worker_name`` is the name in ``worker_heartbeats``; the default is the role. ``shows`` lists the names of the

@@ -91,7 +91,7 @@ async def run_roles(
 
 @contextmanager
 def logged(work: Program) -> Iterator[None]:
-    """While the block runs, write events to standard ``logging``, unless this process already logs them."""
+    """While the ``with`` block runs, write events to standard ``logging``, unless this process already logs them."""
     from batuta.logs.host import log_if_silent  # imported here, because the logging library takes a while to load
 
     with log_if_silent(work.events, work.extension.wording):
@@ -111,8 +111,8 @@ def _refuse_in_child() -> None:
 
 @asynccontextmanager
 async def _opened(work: Program) -> AsyncIterator[None]:
-    """Open the application while the block runs. If the program itself has opened the application, the application
-    stays open after the block.
+    """Keep the application open while the ``async with`` block runs. If the program itself had already opened the
+    application, the application stays open afterwards.
     """
     await work.open()
     try:
@@ -125,8 +125,8 @@ async def _opened(work: Program) -> AsyncIterator[None]:
 async def _supervised(
     supervisors: Sequence[Supervisor], settings: EngineSettings, on_failure: OnFailure
 ) -> AsyncIterator[None]:
-    """Run the loops while the block runs. If a loop gives up, cancel the block and raise the loop's error instead of
-    the cancellation.
+    """Run the loops while the ``async with`` block runs. If a loop gives up, cancel the block and raise the loop's
+    error instead of the cancellation.
     """
     stop, block = asyncio.Event(), asyncio.current_task()
     assert block is not None

@@ -92,7 +92,9 @@ class FieldKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A field of an action's form. ``label`` and ``hint`` are text keys; ``choices`` maps values to text keys."""
+    """A field of an action's form. ``label`` and ``hint`` are keys of translated texts; ``choices`` maps each value to
+    such a key.
+    """
 
     name: str
     label: str = ""
@@ -141,8 +143,8 @@ class Preview:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionResult:
     """The result of an action. ``to`` is the path of the next screen, below the dashboard's prefix. If ``to`` is None,
-    the user returns to the page that offered the action. ``secret`` is a text that the dashboard shows once, on the
-    page that answers the request, and stores nowhere.
+    the user returns to the page that offered the action. ``secret`` is a string that the dashboard shows once, on the
+    page that responds to the request, and stores nowhere.
     """
 
     says: str

@@ -52,11 +52,13 @@ class TaskDeclarations:
     _items: SqlItems
 
     def now(self) -> datetime | None:
-        """Return the time of the application's own clock. None means that statements use the database's clock."""
+        """Return the current time of the application's own clock, or None if SQL statements must use the database's
+        clock.
+        """
         raise NotImplementedError
 
     def migrator(self, database: Database | None = None) -> Migrator:
-        """Return the migrator of a database. None means the application's own database."""
+        """Return the migrator for a database. None means the application's own database."""
         raise NotImplementedError
 
     def _use_task_store(self, store: SqlTasks, max_payload: int) -> None:
@@ -110,15 +112,17 @@ class TaskDeclarations:
         return await self._task_store.find(queue, limit, tag=tag, key=key)
 
     async def why_waiting(self, id: str) -> Reason | None:
-        """Return the task, batch or limit that a waiting task waits for, or None if it waits for none of these."""
+        """Return the task, batch or limit that a queued task is waiting for, or None if it is waiting for none of
+        these.
+        """
         waits = await self.batch_store.explain([{"id": id, "status": "queued"}])
         return waits.get(id) or await self._task_store.why_waiting(id)
 
     @check_options
     def batch(self, name: str, *, on_end: OnEnd | None = None) -> NewBatch:
-        """Return a new batch for an ``async with`` block. The start of the block stores the batch, and the end of the
-        block closes the batch. The task ``on_end`` runs once, when all tasks of the batch have ended. If ``on_end`` has
-        a parameter, it receives the counts (``BatchProgress``).
+        """Return a new batch for an ``async with`` block. Entering the block stores the batch, and leaving the block
+        closes it. The task ``on_end`` runs once, when all tasks in the batch have ended. If ``on_end`` has a parameter,
+        it receives the counts (``BatchProgress``).
         """
         return NewBatch(self.batches, name, on_end)
 

@@ -154,7 +154,9 @@ RECHECK_GUARDS_AFTER = timedelta(milliseconds=500)
 
 
 class AllOf:
-    """Asks several guards in order. The first Hold is the result, and the tickets of the earlier guards are given back."""
+    """Asks several guards, one after the other. The first Hold is the result, and the tickets of the earlier guards are
+    given back.
+    """
 
     def __init__(self, *guards: Guard, clock: Clock) -> None:
         self._guards = guards

@@ -148,7 +148,7 @@ Decide: TypeAlias = Callable[[Circuit, datetime], Change | None]
 
 
 class CircuitStore(Protocol):
-    """Interface of the store of circuits. A circuit without a row has its rule's initial values."""
+    """Interface of the circuit store. A circuit without a row has its rule's initial values."""
 
     async def read(self, rule: CircuitRule, name: str) -> Circuit: ...
 

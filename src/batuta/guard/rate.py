@@ -69,7 +69,7 @@ Reservation: TypeAlias = Reserved | Hold
 
 
 class Rates(Protocol):
-    """Interface of the store of rate limits. If ``within`` is a transaction of the caller, the reservation takes effect
+    """Interface of the rate-limit store. If ``within`` is a transaction of the caller, the reservation takes effect
     when that transaction commits.
     """
 

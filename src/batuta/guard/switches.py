@@ -40,7 +40,7 @@ class Switch:
 
 
 class Switches(Protocol):
-    """Interface of the store of switches. ``read`` returns None for a switch that was never set."""
+    """Interface of the switch store. ``read`` returns None for a switch that was never set."""
 
     async def read(self, key: str) -> Switch | None: ...
 

@@ -32,7 +32,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the health score. ``shown`` is its name in documents and texts, if that differs from ``name``."""
+    """A part of the health score. ``shown`` is the name that readers see, if that differs from ``name``."""
 
     name: str
     weight: int

@@ -192,7 +192,7 @@ class JobsSeen:
 
 @dataclass(eq=False)
 class JobHealthQuery:
-    """Assesses the health of every job of the active timetable."""
+    """Assesses the health of every job in the active timetable."""
 
     registry: JobRegistry
     log: ExecutionLog

@@ -149,7 +149,7 @@ class Signs:
 
     @property
     def living_loops(self) -> frozenset[str]:
-        """The names of the loops of all working processes. Loops that fail repeatedly are excluded."""
+        """The names of all loops that working processes run, except loops that fail repeatedly."""
         return frozenset(
             name
             for beat in self.beats
@@ -172,7 +172,7 @@ class Signs:
 
 
 class Beats(Protocol):
-    """Interface of the store of heartbeats."""
+    """Interface of the heartbeat store."""
 
     async def read_signs(self, *, within: timedelta, now: datetime | None = None) -> Signs:
         """Read the heartbeats of every process that sent one within the period ``within``."""

@@ -67,7 +67,7 @@
     ├── EffectFailed                the effect of an item failed because of another service, or exceeded its time limit
     ├── DeliveryRefused             an external service rejected a delivery
     ├── LoopGaveUp                  a loop failed too often in a row; its process ends and is restarted
-    ├── StartAgain                  the process ended in order and requests a restart
+    ├── StartAgain                  the process shut down normally and requests a restart
     │   ├── CancelIgnored           a task ignores its cancellation
     │   └── Recycled                the process has grown too large or too old
     └── DeadlineExceeded            a call exceeded its time limit

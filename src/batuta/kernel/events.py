@@ -60,8 +60,8 @@ class ChildReady(Event):
 
 
 class ChildSilent(Event):
-    """A child process sent no heartbeat for too long, so the parent kills it. ``state`` is the kernel's state of the
-    child, if known.
+    """A child process sent no heartbeat for too long, so the parent kills it. ``state`` is the state that the kernel
+    reports for the child, if known.
     """
 
     role: str

@@ -21,8 +21,8 @@ class LeaseHolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewed:
-    """The ids of rows that need attention after a renewal: leases that are lost, leases that could not be checked, and
-    leases whose work was cancelled.
+    """The ids of rows that need attention after a renewal: rows whose lease is lost, rows whose lease could not be
+    checked, and rows whose work was cancelled.
     """
 
     lost: frozenset[str] = frozenset()  # the holder no longer has these leases

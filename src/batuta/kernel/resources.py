@@ -58,8 +58,8 @@ class Resource(Generic[T]):
 
     @contextmanager
     def replaced_by(self, value: T) -> Iterator[None]:
-        """Replace the resource's object while the block runs, for tests. During the block the resource's function is
-        not called.
+        """Replace the resource's object while the ``with`` block runs, for tests. During that time the resource's
+        function is not called.
         """
         before, self._value = self._value, value
         try:
@@ -69,8 +69,8 @@ class Resource(Generic[T]):
 
     @asynccontextmanager
     async def started(self, events: Events) -> AsyncIterator[None]:
-        """Create the object before the block, and close it after the block. Raises ResourceFailed if the object cannot
-        be created. An error while closing is emitted as an event, so that the other resources close too.
+        """Create the object, run the ``async with`` block, and then close the object. Raises ResourceFailed if the
+        object cannot be created. An error while closing is emitted as an event, so that the other resources close too.
         """
         if self._value is not _NOTHING:  # a test replaced the object
             yield
@@ -117,7 +117,9 @@ class Resources:
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator[None]:
-        """Start every resource in the order of declaration, and close them after the block in reverse order."""
+        """Start all resources in the order of declaration, run the ``async with`` block, and then close the resources
+        in reverse order.
+        """
         self._users += 1
         try:
             if self._users > 1:

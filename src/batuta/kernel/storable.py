@@ -54,8 +54,8 @@ def make_writable(text: str) -> str:
 
 
 def mask_text(value: object, longest: int) -> str:
-    """Convert any value to a masked text of at most ``longest`` characters, for operators. For an exception, return the
-    class name, because the message may contain personal data.
+    """Convert any value to a masked string of at most ``longest`` characters, for operators. For an exception, return
+    the class name, because the message may contain personal data.
 
     A Reason stays a Reason: its sentence and its facts are masked and shortened.
     """

@@ -28,7 +28,7 @@ _LONGEST = 512
 
 
 class Work(Protocol):
-    """The work to which log lines belong: an attempt of a task or item, or a run."""
+    """The work to which log lines belong: an attempt to run a task or item, or a run of a job."""
 
     @property
     def id(self) -> str: ...
@@ -111,7 +111,7 @@ def onward() -> str:
 
 @contextmanager
 def bound(trace: Trace) -> Iterator[None]:
-    """Make ``trace`` the current trace while the block runs."""
+    """Make ``trace`` the current trace while the ``with`` block runs."""
     before = _current.get()
     token = _current.set(Step(trace=trace, work=None if before is None else before.work))
     try:
@@ -133,13 +133,13 @@ class Recorder(Protocol):
     def span(
         self, kind: SpanKind, name: str, parent: Trace | None, facts: Mapping[str, str | int]
     ) -> AbstractContextManager[EndSpan]:
-        """Record the block as a span. Inside the block, the span is the current trace. ``parent`` is the trace of the
-        caller that enqueued or started the work.
+        """Record the ``with`` block as a span, which is the current trace inside the block. ``parent`` is the trace of
+        the caller that enqueued or started the work.
         """
 
 
 def record_with(recorder: Recorder | None) -> None:
-    """From now on record the steps of this process with ``recorder``; None stops the recording."""
+    """From now on, record this process's steps with ``recorder``; None stops the recording."""
     global _recorder
     _recorder = recorder
 

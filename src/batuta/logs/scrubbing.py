@@ -138,8 +138,9 @@ _LARGEST_NUMBER = 10**18
 
 
 def scrub_field(name: str, value: object, depth: int = _DEEPEST) -> object:
-    """Mask the value of a named field. Booleans and None stay unchanged. A number in a field for texts stays unchanged
-    too, because such a number is a count.
+    """Return a field's value in a form that is safe to log. If the name shows that the field is sensitive, the value is
+    hidden. Booleans, None, and numbers in fields for human-written text are not hidden, because such a number is a
+    count.
     """
     kind = kind_of(name)
     is_count = kind is Kind.TEXT and isinstance(value, int | float)

@@ -2,7 +2,7 @@
 
 The parent (systemd or ``batuta up``) passes a datagram socket in ``NOTIFY_SOCKET`` and the longest accepted time
 between two heartbeats in ``WATCHDOG_USEC``. Without these variables this module does nothing. A failed notification is
-ignored. The kernel identifies the sender of each datagram, so a process cannot send a heartbeat in the name of another
+ignored. The kernel identifies the sender of each datagram, so a process cannot send a heartbeat on behalf of another
 process. The parent's abstract socket needs no file.
 """
 

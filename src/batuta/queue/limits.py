@@ -115,8 +115,8 @@ class TaskLimits:
 
     def key_of(self, arguments: Sequence[Json], named: Mapping[str, Json]) -> str:
         """Return the limit key of a call. The key is a digest of the argument that ``each.by`` names, so that the
-        column contains no personal data. A call in which this argument is None has no key, so only the limits of the
-        whole task apply.
+        database stores no personal data in it. A call in which this argument is None has no key, so only the limits of
+        the whole task apply.
         """
         if self.each is None or self.each.by is None:
             return NO_KEY
@@ -177,8 +177,8 @@ def _require_limit(limit: str, condition: object, why: Reason) -> None:
 
 
 class Use(NamedTuple):
-    """The current use of a limit: the number of running items, the number of starts in the window, and the instant of
-    the first of these starts.
+    """How much of a limit is in use: the number of running items, the number of starts in the window, and the instant
+    of the first start in the window.
     """
 
     running: int = 0
@@ -208,8 +208,8 @@ def room(concurrency: int | None, window: Rate | None, use: Use, most: int) -> R
 
 
 class Line(NamedTuple):
-    """The due items of one key: their number, capped at the number that the claim wants, and the use of the key's
-    limits.
+    """The due items with one key: how many there are (at most the number that the claim wants), and how much of the
+    key's limits is in use.
     """
 
     key: str

@@ -80,8 +80,8 @@ class QueueStore(Protocol):
     async def settle_and_claim(
         self, endings: Endings, lease_holder: LeaseHolder, limit: int, *, reversed: bool = False
     ) -> ClaimResult:
-        """Write the settlements in ``endings`` and claim up to ``limit`` items. A pause switch that is on prevents the
-        claim.
+        """Write the settlements in ``endings`` and claim up to ``limit`` items. If a pause switch is on, no items are
+        claimed.
 
         With ``reversed`` the claim takes the least urgent items first, so that low priorities do not starve.
         """
