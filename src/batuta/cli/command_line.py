@@ -1,4 +1,4 @@
-"""The commands, roles and texts of an application, available to ``batuta`` before it builds the application."""
+"""The commands, roles and texts that an application adds. ``batuta`` can read them before it builds the application."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field

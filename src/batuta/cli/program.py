@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 _EXAMPLE = datetime(2026, 11, 23, 14, 30)  # noqa: DTZ001 - typed dates have no zone
 WIDEST = 100
 
-# The engine's commands, in the order of the help. A module is imported when its command is called. The entry "" of a
-# group is the command that runs if no further word is typed.
+# The engine's commands, in the order in which the help lists them. A module is imported when its command is called. The
+# entry "" in a group is the command that runs if the operator types only the group's name.
 COMMANDS: "Mapping[str, Command]" = {
     "migrate": "batuta.cli.database:migrate",
     "backup": "batuta.cli.database:backup",

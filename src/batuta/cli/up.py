@@ -105,7 +105,7 @@ class _Up:
             changed=lambda: self._notify(tree, notifier, banner),
             beat=notifier.alive,
         )
-        # The parent is ready when its children are. They use the database, and report on it themselves.
+        # The parent is ready when its children are. The children use the database, so they report on it themselves.
         self.work.probes = {"processes": Probe(lambda: _answer(tree), needed=True)}
         address = f"http://{self.settings.host}:{self.settings.port}"
         banner = ReadyBanner(

@@ -97,7 +97,7 @@ class Job:
     jitter: timedelta = NO_TIME
     holds: tuple[SwitchRule, ...] = ()
     window: str | None = None  # the job fires when this window opens, and never outside the window
-    replaces: str | None = None  # the job of another profile that does the same work
+    replaces: str | None = None  # the job in another profile that does the same work
     finished: bool = True  # False if the handler only reports that it is not implemented
 
     @property
@@ -139,7 +139,7 @@ class JobRules(TypedDict, total=False):
     holds: tuple[SwitchRule, ...]  # switches that hold the job
     jitter: timedelta | float  # longest random delay of a start, shorter than the time between two fires
     window: str | None  # the job fires when this window opens, and never outside the window
-    replaces: str | None  # the job of another profile that does the same work
+    replaces: str | None  # the job in another profile that does the same work
     finished: bool  # False if the handler only reports that it is not implemented
 
 

@@ -29,7 +29,7 @@ from batuta.targets.call import BreakerTarget, CallTarget, JobFunction
 if TYPE_CHECKING:
     from batuta.targets.http import HttpCaller
 
-# The answers that an HTTP job accepts: ``2xx`` accepts any success status, ``json`` also requires a JSON object or an
+# The responses that an HTTP job accepts: ``2xx`` accepts any success status, ``json`` also requires a JSON object or an
 # empty body.
 Expect: TypeAlias = Literal["2xx", "json"]
 SomeJob = TypeVar("SomeJob", bound=JobFunction)

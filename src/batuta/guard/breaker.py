@@ -153,8 +153,8 @@ class CircuitStore(Protocol):
     async def read(self, rule: CircuitRule, name: str) -> Circuit: ...
 
     async def all(self, rules: Sequence[CircuitRule]) -> list[Circuit]:
-        """Return the circuits that the rules cover. A rule for a single circuit yields one circuit, even if it is not
-        stored; a prefix rule such as ``printer:*`` yields the stored circuits with that prefix.
+        """Return the circuits that the rules cover. For a single-circuit rule, return its circuit even if it is not
+        stored; for a prefix rule such as ``printer:*``, return the stored circuits with that prefix.
         """
 
     async def change(

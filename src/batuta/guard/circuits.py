@@ -67,7 +67,7 @@ class Circuits:
         return self._breakers[name]
 
     async def look(self) -> list[Circuit]:
-        """Return the circuits of all rules, sorted by name. A prefix rule such as ``printer:*`` yields the stored
+        """Return the circuits of all rules, sorted by name. For a prefix rule such as ``printer:*``, return the stored
         circuits with that prefix.
         """
         return await self._store.all(self.rules)

@@ -45,7 +45,7 @@ class JobState(StrEnum):
     HELD = "held"
     DEGRADED = "degraded"
     RUNNING = "running"
-    WAITING = "waiting"  # no run was expected so far
+    WAITING = "waiting"  # no run has been expected so far
     OK = "ok"
 
 

@@ -41,8 +41,8 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
     async def wait(self, event: Awaited, seconds: float) -> bool:
-        # Every loop of a process waits here, so the cost matters: a timer costs a third of two tasks and their
-        # cancellation.
+        # Every loop of a process waits here, so the cost matters: a timer costs a third of what creating and
+        # cancelling two tasks costs.
         import asyncio
 
         try:

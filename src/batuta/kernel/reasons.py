@@ -97,7 +97,7 @@ def define(code: str, english: str) -> ReasonCode:
     return CODES.setdefault(code, made)
 
 
-# Errors of the operating system, with its English words.
+# Operating system errors, with their English descriptions.
 _OS_ERRORS: Final = {
     ENOENT: define("os_missing", "No such file or directory"),
     EACCES: define("os_denied", "Permission denied"),

@@ -100,7 +100,7 @@ class Resource(Generic[T]):
 
 
 class Resources:
-    """All resources of a program. Blocks of ``started`` may be nested: only the outermost block starts and closes the
+    """All resources of a program. ``started`` blocks may be nested: only the outermost block starts and closes the
     resources.
     """
 

@@ -14,7 +14,7 @@ from batuta.kernel.errors import MissingWord, StrangeWord, UnknownWord
 LIKE_ENOUGH: Final = 0.65
 SHORTEST_BEGINNING: Final = 3
 MOST_LISTED: Final = 8
-# Options of other libraries for tasks: the option of Batuta, and how to write it.
+# Task options of other libraries, with the equivalent Batuta option and how to write it.
 OPTIONS_ELSEWHERE: Final = {
     "countdown": ("delay", "write delay=…, in seconds"),
     "eta": ("at", "write at=…, an instant with a time zone"),
@@ -25,7 +25,7 @@ OPTIONS_ELSEWHERE: Final = {
     "autoretry_for": ("retry", "write retry={ConnectionError: [10, 60], Exception: never}"),
     "bind": ("process", "annotate the first parameter of the function as TaskContext"),
 }
-# Methods of other libraries for tasks, and the calls of Batuta.
+# Task methods of other libraries, with the equivalent Batuta calls.
 METHODS_ELSEWHERE: Final = {
     "delay": "write await task.enqueue(…), or task.enqueue_sync(…) in synchronous code",
     "apply_async": "write await task.options(delay=60).enqueue(…), or enqueue_sync(…) in synchronous code",

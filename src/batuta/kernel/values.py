@@ -42,7 +42,7 @@ def _make(cls: type[T], *, kw_only: bool) -> type[T]:
     methods: dict[str, object] = _frozen(made, frozenset(field.name for field in fields)) | _compared(fields)
     methods |= {"__init__": _LazyInit(made), "__repr__": _write_repr([field.name for field in fields if field.repr])}
     for name, method in methods.items():
-        # A class that defines __eq__ has an empty __hash__, which is not its own.
+        # In a class that defines __eq__, Python sets __hash__ to None. The class itself does not define __hash__.
         if name not in own or (name == "__hash__" and vars(cls)[name] is None):
             setattr(made, name, method)
     return made

@@ -45,7 +45,7 @@ class NewRestart:
     """
 
     worker_name: str
-    reason: str  # a value of RestartReason; a row of another release may contain an unknown word
+    reason: str  # a value of RestartReason; a row from another release may contain an unknown word
     detail: str
     host: str
     pid: int

@@ -73,8 +73,8 @@ class Step:
     function: StepFunction
     timeout: timedelta
     retry: RetryPolicy
-    whole: Limits = field(default_factory=Limits)  # limits of all items of the stage
-    per_key: Limits | None = None  # limits of the items with the same value of a field
+    whole: Limits = field(default_factory=Limits)  # limits for all of the stage's items together
+    per_key: Limits | None = None  # limits for the items with the same value in a field
     threads: Threads = field(default_factory=Threads)
 
 
