@@ -242,8 +242,8 @@ async def _interruptible(running: Coroutine[Any, Any, T]) -> T:
 
 
 def as_typed(word: str) -> str:
-    """Return a word as the operator types it on the command line: in lower case, without accents, with hyphens instead
-    of spaces.
+    """Return a word in the form in which operators type it on the command line: in lower case, without accents, with
+    hyphens instead of spaces.
     """
     return fold(word).replace(" ", "-").replace("_", "-")
 
@@ -259,7 +259,7 @@ def current_user() -> str:
 
 
 def load_app(name: str) -> "Batuta":
-    """Import the Batuta object at ``module:object``. The import may read the configuration and so may raise
+    """Import the Batuta object at ``module:object``. The import may read the configuration, and may therefore raise
     configuration errors.
     """
     from batuta.engine.batuta import Batuta

@@ -57,7 +57,7 @@ class OutputMux:
         self._dropped = 0 if self._put(self._prefix(name) + line) else self._dropped + 1
 
     def write(self, line: str) -> None:
-        """Queue a line without a process name, for the operator at the terminal."""
+        """Queue a line for the operator at the terminal, without a process name as prefix."""
         self._put(line)
 
     def stream(self, name: str) -> TextIO:

@@ -136,8 +136,8 @@ def translate(command: Any, texts: Texts, path: str = "") -> Any:
 
 
 def _process_word(process: Callable[[Any, Any], Any], words: Mapping[str, str], context: Any, given: Any) -> Any:
-    """Replace the translated words that the operator typed with the parameter's values, then process the parameter as
-    usual.
+    """Replace any translated words that the operator typed with the parameter values they stand for, then process the
+    parameter as usual.
     """
     values = {word: value for value, word in reversed([*words.items()])}
 
@@ -148,7 +148,7 @@ def _process_word(process: Callable[[Any, Any], Any], words: Mapping[str, str], 
 
 
 def _choices(param: Any) -> list[str]:
-    """Return the words that an operator may type as the value of a parameter."""
+    """Return the words that an operator may type for a parameter."""
     values = [str(getattr(each, "value", each)) for each in param.type_descriptor.choices]
     return [param.words.get(value, value) for value in values]
 
@@ -254,7 +254,7 @@ def usage_sentence(
 
 
 def _unknown_command(mistake: typer.TyperException, context: Any, rest: Sequence[str]) -> str | None:
-    """Return the typed word that is not a command of the group, or None if the usage error is of another kind."""
+    """Return the typed word that is not a command in the group, or None if the usage error is of another kind."""
     if type(mistake) is not exceptions.UsageError or context is None or not hasattr(context.command, "commands"):
         return None
     left = context.command.make_parser(context).parse_args(args=list(rest))[1]
@@ -317,8 +317,9 @@ def _options_of(context: Any) -> list[str]:
 
 
 def _describe_bad_value(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
-    """Return a sentence that says why the value of a parameter was refused. An error that a command raised contains the
-    expected format, or the text key of that format. An error that the parser raised contains a validation error.
+    """Return a sentence that says why a parameter's value was refused. An error raised by a command contains the
+    expected format, or the key of a translated text that describes the format. An error raised by the parser contains a
+    validation error.
     """
     if mistake.param is None:
         return texts("cli.mistake.form", name=mistake.param_hint, form=texts.get(mistake.message, mistake.message))
@@ -442,7 +443,7 @@ def _tree(ctx: CliContext, commands: Mapping[str, Any]) -> typer.Typer:
 
 
 def _only_listed() -> None:
-    """Placeholder that represents a command in the help, so that the help does not import the command."""
+    """Placeholder that stands for a command in the help, so that building the help does not import the command."""
 
 
 def _names(ctx: CliContext) -> Collection[str]:

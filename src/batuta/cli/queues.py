@@ -355,7 +355,9 @@ def _queues_table(ctx: CliContext, found: list[dict[str, Any]], unserved: list[d
 
 
 def state_word(texts: Texts, state: str) -> str:
-    """Return the word for a queue's state in the operator's language. A state without a text is returned as stored."""
+    """Return the word for a queue's state in the operator's language. If there is no translation, return the state as
+    it is stored.
+    """
     return texts.get(f"item_state.{state}", state)
 
 

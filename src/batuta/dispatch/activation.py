@@ -59,8 +59,8 @@ def standing(own: str, seen: Sequence[Timetable], silent: Collection[str]) -> St
     """Decide whether the timetable ``own`` is active, takes over or stands by.
 
     ``seen`` contains the timetable ``own``, all newer timetables, and the active timetable. ``silent`` contains the
-    fingerprints of timetables without a living scheduler. A newer timetable that was never active is ignored, because
-    its scheduler may be unable to register.
+    fingerprints of timetables that no living scheduler uses. A newer timetable that was never active is ignored,
+    because its scheduler may be unable to register.
     """
     mine = next(each for each in seen if each.fingerprint == own)
     if mine.is_active:

@@ -112,7 +112,9 @@ class Job:
         return min(self.every * 4 // 5, LONGEST_GRACE)
 
     def delay_of(self, fire: datetime) -> timedelta:
-        """Return how long the start of a fire is delayed. Every scheduler computes the same delay for the same fire."""
+        """Return the jitter delay of a fire: how long after the fire's due instant its run starts. Every scheduler
+        computes the same delay for the same fire.
+        """
         if not self.jitter:
             return NO_TIME
         digest = hashlib.sha256(f"{self.name} {fire.timestamp():.6f}".encode()).digest()

@@ -143,7 +143,7 @@ def _delayed_fire(job: Job, since: datetime, now: datetime) -> datetime | None:
 
 
 def next_start(job: Job, now: datetime) -> datetime:
-    """Return the next instant after ``now`` at which a fire of the job starts."""
+    """Return the next instant after ``now`` at which a fire starts a run of the job."""
     fire = _delayed_fire(job, now - job.jitter, now) or job.cron.next_after(now, job.zone)
     return fire + job.delay_of(fire)
 

@@ -1,8 +1,8 @@
 """Runs executions: waits for free capacity in the job's category, delivers the run to its target and records the
 outcome.
 
-A ``LeaseKeeper`` renews the leases of the runs. At shutdown, a run that does not end in time is cancelled and handed
-back. The scheduler that takes over the run delivers it again with the same idempotency key.
+A ``LeaseKeeper`` renews the runs' leases. At shutdown, a run that does not end in time is cancelled and handed back.
+The scheduler that takes over the run delivers it again with the same idempotency key.
 """
 
 import asyncio

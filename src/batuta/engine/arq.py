@@ -41,11 +41,11 @@ def add_arq_relay(work: Batuta, make_client: Callable[[], ArqRedis]) -> ArqRelay
 
 
 class ArqWorker:
-    """The engine's part of an ordinary ARQ worker: the functions that ARQ calls, and the loops that run next to ARQ's
-    own loop.
+    """The engine's contribution to an ordinary ARQ worker: the functions that ARQ calls, and the loops that run
+    alongside ARQ's own loop.
 
-    The loops claim tasks, send them to ARQ, and recover tasks of dead processes. ``relay`` is None if the engine's
-    own workers run this application's tasks.
+    The loops claim tasks, send them to ARQ, and recover tasks of dead processes. ``relay`` is None if the engine's own
+    workers run this application's tasks.
     """
 
     def __init__(self, name: str, work: Batuta, relay: ArqRelay | None, *, keep_result: timedelta) -> None:

@@ -119,9 +119,9 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
         If ``migrate`` is true, opening the application applies missing migrations; if it is False, an old schema raises
         an error. The default is True, except in production. ``clock`` is the source of all times; the default is the
-        machine's clock, but leases on PostgreSQL use the server's clock. ``lease`` is the length of the lease on a run:
-        if a scheduler does not renew the lease within this time, another scheduler may take over the run.
-        ``concurrency`` is the number of concurrent tasks of each queue in a worker; the default is BATUTA_CONCURRENCY.
+        machine's clock, but leases on PostgreSQL use the server's clock. ``lease`` is the length of a run's lease: if a
+        scheduler does not renew the lease within this time, another scheduler may take over the run. ``concurrency`` is
+        how many tasks of each queue a worker runs at the same time; the default is BATUTA_CONCURRENCY.
         """
         super().__init__()
         self.settings = settings = settings or load_settings(EngineSettings, environment(), ENV_FILE)
@@ -336,7 +336,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
     @cached_property
     def bulk(self) -> SqlBulk:
-        """The bulk operations: an operation changes every item of a queue that matches an operator's filter."""
+        """The bulk operations: each operation changes all items of a queue that match an operator's filter."""
         return SqlBulk(self.database, lambda: self.queues, self.ids, self.clock, self.now)
 
     @cached_property
@@ -346,8 +346,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
     @cached_property
     def presence(self) -> PresenceFolder:
-        """The folder in which the processes of this host register, so that each process can detect the death of another
-        process.
+        """The folder in which the processes on this host register, so that each process can detect when another process
+        has died.
         """
         return PresenceFolder.for_database(self.database.where)
 
@@ -364,8 +364,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         self._loops.append((role, loop, policy))
 
     def replace_loop(self, loop: Loop, policy: LoopPolicy, *, role: str) -> None:
-        """Add a loop object and remove an earlier loop with the same name. Replacing is needed because a server may
-        load its application twice and then adds each loop twice.
+        """Add a loop object and remove any earlier loop with the same name. This is needed because a server may load
+        its application twice, and would otherwise have each loop twice.
         """
         self._loops = [each for each in self._loops if (each[0], each[1].name) != (role, loop.name)]
         self.add_loop(loop, policy, role=role)
@@ -402,9 +402,9 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
     async def run_job(
         self, name: str, params: Mapping[str, str] = MappingProxyType({}), *, even_if_held: bool = False
     ) -> Recorded:
-        """Run a job now in this process, wait until it ends, and return its row of the execution log, as ``batuta run``
-        does. A job function receives ``params`` in its run. Raises JobRefused if the job is already running, or if a
-        pause holds it and ``even_if_held`` is false.
+        """Run a job now in this process, wait until it ends, and return its row in the execution log, as ``batuta run``
+        does. If the job is a function, it receives ``params`` in its run. Raises JobRefused if the job is already
+        running, or if a pause holds it and ``even_if_held`` is false.
         """
         job = self.registry.find(name, await self.controls.read())
         execution = await self.scheduler().run_by_hand(job, params, even_if_held=even_if_held)
@@ -478,8 +478,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return [*of_tasks, *(each for limits in self._stage_limits for each in limits.values())]
 
     def _served_here(self, role: str) -> Collection[str]:
-        """Return the queues to which this process is limited. An empty result means no limit: the process serves all
-        queues and runs the application's loops.
+        """Return the queues that this process is restricted to. An empty result means no restriction: the process
+        serves all queues and runs the application's loops.
         """
         only = self.only or (self.settings.batuta_queues if role == "worker" else ())
         known = [each.store.name for each in self._worker_queues() if each.role == role]
@@ -572,7 +572,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
             await Marker(self.database, self.extension.mark).require()
 
     async def migrate(self) -> list[Migration]:
-        """Apply the missing migrations of the engine and of the application, and return them."""
+        """Apply the missing migrations of the engine and the application. Return the applied migrations."""
         applied = await self.migrator().migrate()
         if self.extension.mark is not None:
             marker = Marker(self.database, self.extension.mark)

@@ -55,8 +55,8 @@ CHILD_MEMORY = define(
 
 
 def in_child(task: str, function: TaskFunction, memory: str | None) -> "ChildProcesses":
-    """Return an object that calls the function of a task in child processes. Raises InvalidTask if a child process
-    cannot import the function, or if the memory limit is invalid.
+    """Return an object that calls a task's function in child processes. Raises InvalidTask if a child process cannot
+    import the function, or if the memory limit is invalid.
     """
     if "<locals>" in function.__qualname__ or function.__name__ == "<lambda>":
         why = Reason("child_function", "a child process must import it: define it at the top of a module")
@@ -80,7 +80,7 @@ def _megabytes(task: str, memory: str) -> int:
 
 @dataclass(eq=False)
 class _Call:
-    """A call in a child process. ``process`` is None until the child has started."""
+    """A call that runs in a child process. ``process`` is None until the child has started."""
 
     lock: threading.Lock
     is_stopped: bool = False
@@ -268,7 +268,7 @@ async def _wait(returned: Any) -> object:
 
 
 def _send_error(sender: _Messages, error: BaseException) -> None:
-    """Send an error with its stack. If the error cannot be pickled, send its name instead."""
+    """Send an error with its stack trace. If the error cannot be pickled, send its name instead."""
     stack = "".join(traceback.format_tb(error.__traceback__))
     pickled = b""
     if isinstance(error, Exception):

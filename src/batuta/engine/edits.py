@@ -62,7 +62,7 @@ def read_changes(text: str) -> dict[str, Json]:
 
 
 def merge(task: AnyTask, stored: Call, changes: Mapping[str, Json]) -> Call:
-    """Return the stored call of a task with the changed arguments. Raise TypeError if the arguments do not fit the
+    """Return a task's stored call with the changed arguments. Raise TypeError if the arguments do not fit the
     function.
     """
     bound = task.signature.bind(*stored.arguments, **stored.named)

@@ -50,9 +50,7 @@ class Course:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """A card of the dashboard. ``columns`` contains the headings of its columns: name, state, progress and further
-    cells.
-    """
+    """A card on the dashboard. ``columns`` contains its column headings: name, state, progress and further cells."""
 
     says: str
     figures: Sequence[Figure]

@@ -69,7 +69,7 @@ class JobDeclarations:
 
     @check_options
     async def resume(self, name: str, *, reason: str = "-", by: str = "program") -> None:
-        """End a pause. Another pause, for example of the category, may still hold the job back."""
+        """End a pause. Another pause, for example one on the job's category, may still hold the job back."""
         rule = self.find_pause(name)
         await self.switches.set(rule.key, not rule.hold_when, by=by, reason=reason, now=self.clock.now(), until=None)
 

@@ -102,8 +102,8 @@ class Observability:
     def watch_queue(
         self, queue: SqlQueue, limits: QueueLimits | None = None, *loops: str, hands_over: bool = False
     ) -> None:
-        """Add a queue of the application to the health checks. ``loops`` lists the names of the loops that serve the
-        queue; the default is the queue's worker.
+        """Add one of the application's queues to the health checks. ``loops`` lists the names of the loops that serve
+        the queue; the default is the queue's worker.
         """
         working = loops or (f"worker:{queue.name}",)
         self._queues[queue.name] = WatchedQueue(
@@ -123,8 +123,8 @@ class Observability:
         return [each.items for each in await self.unserved().of_stages()]
 
     def loops(self, role: str, running: Callable[[], Collection[Running]]) -> Iterator[tuple[Loop, LoopPolicy]]:
-        """Return the loops that assess health and send alerts in a process of this role. ``running`` returns the
-        current loops of the process.
+        """Return the loops that assess health and send alerts in a process of this role. ``running`` returns the loops
+        that the process is running.
         """
         yield self.hub(), HUB_POLICY
         if role == "scheduler" and (url := self._secret("deadman_url")) is not None:
@@ -156,8 +156,8 @@ class Observability:
     def heartbeat(
         self, worker_name: str, running: Callable[[], Collection[Running]], shows: Collection[str] | None = None
     ) -> Heartbeat:
-        """Create a heartbeat that runs on the event loop of the process. The heartbeat of ``engine.process`` runs in a
-        separate thread instead.
+        """Create a heartbeat that runs on the process's own event loop, unlike the heartbeat in ``engine.process``,
+        which runs in a separate thread.
         """
         return Heartbeat(
             worker_id=make_owner(self.ids),

@@ -51,8 +51,9 @@ class Schedules:
         catch_up: CatchUp | Literal["skip", "latest", "all"] = CatchUp.LATEST,
         by: str = PROGRAM,
     ) -> TaskSchedule:
-        """Create a schedule. Pass exactly one of ``cron``, ``every`` (seconds) and ``at`` (a single instant, with a zone
-        or together with ``timezone``). Raises ScheduleTaken if the name exists, and InvalidSchedule for other mistakes.
+        """Create a schedule. Pass exactly one of ``cron``, ``every`` (seconds) and ``at`` (a single instant, with a
+        zone or together with ``timezone``). Raises ScheduleTaken if a schedule with this name exists, and
+        InvalidSchedule for other mistakes.
 
         Each fire enqueues ``task`` with the named arguments ``args``. The other options are those of a job. ``by`` is
         the actor in the audit log.
@@ -118,12 +119,12 @@ class Schedules:
         return await self._store.edit(name, lambda old: replace(parts_of(old), paused=False), by=by)
 
     async def delete(self, name: str, *, by: str = PROGRAM) -> None:
-        """Delete a schedule. Its executions and the tasks that it enqueued stay."""
+        """Delete a schedule, but keep its executions and the tasks that it enqueued."""
         await self._store.delete(name, by=by)
 
     async def backfill(self, name: str, since: datetime, until: datetime, *, by: str = PROGRAM) -> int:
-        """Enqueue the task of every past fire from ``since`` to ``until`` that has not run, and return the number of
-        enqueued tasks.
+        """Find the past fires from ``since`` to ``until`` that have not run, and enqueue the task for each of them.
+        Return the number of enqueued tasks.
         """
         return await self._store.backfill(name, since, until, by=by)
 

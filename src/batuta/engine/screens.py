@@ -1,7 +1,7 @@
 """Pages and actions that an application adds to the dashboard.
 
-A screen is a page with its own template. An action is a POST request. The user sees a preview before the action, and a
-result after it. The dashboard checks the scope, adds the CSRF token and writes the audit entry.
+A screen is a page with its own template. An action is a POST request. The user sees a preview before performing the
+action, and a result afterwards. The dashboard checks the scope, adds the CSRF token and writes the audit entry.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -126,10 +126,10 @@ class ActionCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """The effect that an action would have, shown before the action runs: a text key with its facts, and the number of
-    affected items. ``values`` fills form fields that the user has left empty. ``title`` is the text key for the title
-    and the button of the form; its text may contain ``facts`` too. If ``title`` is empty, the title and the button show
-    the action's label. ``choices`` limits a choice field to the values that are possible now.
+    """The effect that an action would have, shown before the action runs: a translated text, given by its key and
+    facts, and the number of affected items. ``values`` fills form fields that the user has left empty. ``title`` is the
+    key of the text for the form's title and button, which may also contain ``facts``. If ``title`` is empty, the title
+    and the button show the action's label. ``choices`` limits a choice field to the values that are possible now.
     """
 
     says: str
@@ -158,8 +158,8 @@ class ActionResult:
 class Action:
     """A change that operators make in the dashboard. ``name`` is used in the URL and in the audit entry.
 
-    For bad input, ``preview`` and ``perform`` raise a BatutaError, whose message the form shows. ``command`` returns
-    the arguments of the equivalent command ``batuta …``. It receives the values of the form by field name; the key
+    For bad input, ``preview`` and ``perform`` raise a BatutaError, whose message is shown on the form. ``command``
+    returns the arguments of the equivalent command ``batuta …``. It receives the form's values by field name; the key
     ``escolhido`` contains the ids of the selected rows, separated by spaces.
     """
 

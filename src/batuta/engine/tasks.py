@@ -188,7 +188,7 @@ class TaskDeclarations:
         return cast(TaskDecorator, register)
 
     def relay_tasks(self, runner: TaskRunner) -> None:
-        """Let ``runner`` run the tasks in other processes. A worker of this process still claims the tasks and waits
+        """Let ``runner`` run the tasks in other processes. A worker in this process still claims the tasks and waits
         for their outcomes.
         """
         self.task_registry.relay(runner)

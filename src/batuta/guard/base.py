@@ -103,11 +103,11 @@ Verdict: TypeAlias = Admit | Hold
 
 
 class Guard(Protocol):
-    """Interface of a guard, which admits a call or holds it until an instant."""
+    """Interface of a guard, which either admits a call or holds it back until an instant."""
 
     async def admit(self, now: datetime) -> Verdict:
-        """Admit or hold a call. The engine calls this method before a claim and again immediately before the effect. A
-        guard that cannot decide must hold the call.
+        """Admit a call or hold it back. The engine calls this method before a claim and again immediately before the
+        effect. A guard that cannot decide must hold the call back.
         """
 
 

@@ -273,7 +273,7 @@ def _apply_to_probe(circuit: Circuit, rule: CircuitRule, what: EffectReport, now
 
 def _close_recovered(circuit: Circuit, rule: CircuitRule, reason: str) -> Change:
     """Close the circuit after a successful probe. If the service requested a wait (Retry-After), calls are still held
-    until the wait ends.
+    back until that wait ends.
     """
     change = close(circuit, rule, reason)
     return replace(change, circuit=replace(change.circuit, wait_until=circuit.wait_until))

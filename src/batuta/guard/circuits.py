@@ -85,7 +85,7 @@ class Circuits:
         return after
 
     async def open(self, name: str, *, lasts: timedelta | None, reason: str) -> Circuit:
-        """Open a circuit by hand for the time ``lasts``. None means the reset time of its rule."""
+        """Open a circuit by hand for the time ``lasts``. None means the reset time in the circuit's rule."""
         rule = self.rule_of(name)
         return await self._change(
             name, lambda circuit, now: decisions.force_open(circuit, lasts or rule.reset, reason, now)
@@ -102,8 +102,8 @@ class Circuits:
 
 
 class Breaker:
-    """Guard of one circuit. While the circuit is closed, the guard reads the database every half second and rarely
-    writes.
+    """Guard for one circuit. While the circuit is closed, the guard reads the database at most every half second and
+    rarely writes to it.
     """
 
     def __init__(
@@ -194,7 +194,9 @@ class Breaker:
 
 @dataclass(frozen=True, slots=True)
 class BreakerTicket:
-    """Ticket of an admitted call. If the store is unavailable, the report is dropped; the next call reports again."""
+    """Ticket for an admitted call. If the store is unavailable, the report is dropped; the next call sends a report of
+    its own.
+    """
 
     breaker: Breaker
     permit: Pass

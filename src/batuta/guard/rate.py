@@ -76,7 +76,7 @@ class Rates(Protocol):
     async def reserve(
         self, limits: Sequence[Limit], *, use_within: timedelta = USE_WITHIN, within: Any | None = None
     ) -> Reservation:
-        """Reserve one token of every limit. If a limit is exhausted, reserve no token and return a Hold until all
+        """Reserve one token for each limit. If any limit is exhausted, reserve no token and return a Hold until all
         limits have room.
         """
 

@@ -40,7 +40,7 @@ Document: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthPage:
-    """A page at ``/health/<name>`` that shows a document with its own ``status``. ``aliases`` are further names of the
+    """A page at ``/health/<name>`` that shows a document with its own ``status``. ``aliases`` are further names for the
     page.
     """
 
@@ -176,7 +176,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A test of one component of a process. ``needed`` is true if the process cannot work without the component."""
+    """A test for one component of a process. ``needed`` is true if the process cannot work without the component."""
 
     ask: Callable[[], Awaitable[Part]]
     needed: bool

@@ -123,8 +123,8 @@ class AlertStore(Protocol):
         *,
         now: datetime | None,
     ) -> Decision | None:
-        """Decide which alerts to send and store the decision, in one transaction under the lease. Return None if
-        another process holds the lease.
+        """Decide which alerts to send and store the decision, in one transaction and only while holding the lease.
+        Return None if another process holds the lease.
         """
         ...
 

@@ -43,7 +43,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertedCause:
-    """The last alert about a cause. ``gone_at`` is the instant at which the end of the cause was announced."""
+    """The last alert about a cause. ``gone_at`` is when the end of the cause was announced."""
 
     cause: str
     severity: Severity

@@ -37,7 +37,7 @@ NO_RUN = define("no_run", "no run since the last expected fire")
 
 
 class JobState(StrEnum):
-    """States of a job, worst first. If several states apply, the first one is shown."""
+    """States of a job, worst first. If several states apply, the worst one is shown."""
 
     STALE = "stale"
     UNFINISHED = "unfinished"
@@ -83,7 +83,7 @@ class JobHealth:
 
     @property
     def is_troubled(self) -> bool:
-        """Whether the job has a problem that needs an operator, now or in the last 24 hours."""
+        """Whether the job has, or had in the last 24 hours, a problem that needs an operator's attention."""
         counts = self.facts.counts
         return (
             self.is_stale

@@ -40,7 +40,7 @@ def judge_restarts(restarts: Sequence[Restart], now: datetime) -> Report:
 
 
 def _stuck_report(loop: str, count: int) -> Report:
-    """Report a loop that the watchdog restarted several times, because restarts do not fix the problem."""
+    """Report a loop that the watchdog has restarted several times: the restarts evidently do not fix the problem."""
     finding = Finding(
         severity=Severity.ERROR,
         source=SOURCE,
@@ -159,12 +159,12 @@ class Signs:
         )
 
     def slots(self, loops: Collection[str]) -> int:
-        """Return how many items the working processes can run at the same time in these loops."""
+        """Return how many items the working processes can run in the given loops at the same time."""
         working = (beat for beat in self.beats if beat.works(self.now))
         return sum(seen.concurrency or 0 for beat in working for name, seen in beat.loops.items() if name in loops)
 
     def causes_of_absence(self, loops: Collection[str]) -> tuple[str, ...]:
-        """Return the causes of the findings about dead processes that ran one of these loops."""
+        """Return the causes of the findings about dead processes that ran any of the given loops."""
         roles = {
             beat.role for beat in self.beats if not beat.lives(self.now) and not beat.loops.keys().isdisjoint(loops)
         }

@@ -126,7 +126,7 @@ class BatchLoader(Generic[Asked, Answer]):
 
 
 def _distribute(waiting: Sequence["asyncio.Future[Answer]"], call: "asyncio.Task[Sequence[Answer]]") -> None:
-    """Set the result or the error of a finished call on every waiting future, except futures that were cancelled."""
+    """Pass the result or the error of a finished call to every waiting future, except futures that were cancelled."""
     # Read the error even if no future waits: asyncio logs an error that was never read.
     error = None if call.cancelled() else call.exception()
     for place, future in enumerate(waiting):

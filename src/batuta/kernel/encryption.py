@@ -115,14 +115,14 @@ class Encryption:
         return loads(self._ring.decrypt(sealed, about))
 
     def read(self, stored: Json, about: str) -> Json:
-        """Return the decrypted content of a column. If the content is a list, each encrypted element is decrypted."""
+        """Return the decrypted content of a column. If the content is a list, decrypt each encrypted element."""
         if isinstance(stored, list):
             return [self.decrypt(each, about) for each in stored]
         return self.decrypt(stored, about)
 
     def change(self, stored: Json, about: str, change: Callable[[Json], Json]) -> Json:
-        """Decrypt a stored value, apply ``change``, and encrypt the result. If the value is a list, this is done for
-        each element; an element that is not encrypted stays unencrypted.
+        """Decrypt a stored value, apply ``change``, and encrypt the result. If the value is a list, do this for each
+        element; an element that is not encrypted stays unencrypted.
         """
         if isinstance(stored, list):
             return [self.change(each, about, change) if is_sealed(each) else change(each) for each in stored]

@@ -292,7 +292,7 @@ class ExecutionCrashed(Event):
 
 
 class ExecutionLost(Event):
-    """Another scheduler took the run over, so the result of this process was not written."""
+    """Another scheduler took the run over, so this process's result for the run was not written."""
 
     job: str
     execution: str
@@ -377,9 +377,9 @@ class ItemsClaimed(Event):
 
 
 class ItemsSettled(Event):
-    """A batch of items was settled. ``counts`` maps each outcome to the number of its items. ``lost`` is the number of
-    items whose lease now belongs to another worker. ``took`` contains the duration in seconds of each handler that
-    ended since the previous event of this kind.
+    """A batch of items was settled. ``counts`` says how many items had each outcome. ``lost`` is the number of items
+    whose lease now belongs to another worker. ``took`` contains the duration in seconds of each handler that ended
+    since the previous ItemsSettled event.
     """
 
     queue: str
@@ -406,7 +406,7 @@ class ItemOverdue(Event):
 
 
 class ItemCrashed(Event):
-    """A handler raised an error. ``task`` is None if the item is not a call of a task."""
+    """A handler raised an error. ``task`` is None if the item is not a task call."""
 
     queue: str
     item: str
@@ -423,7 +423,7 @@ class CallRejected(Event):
 
 
 class ItemLost(Event):
-    """The lease of an item ended before its worker finished, so the worker's result was not written."""
+    """An item's lease ended before its worker had finished, so the worker's result was not written."""
 
     queue: str
     item: str

@@ -76,7 +76,7 @@ class ProcessStatus:
 
 
 class Processes(Protocol):
-    """Access to the process table of this kernel, within the permissions of this process."""
+    """Access to this kernel's process table, as far as this process's permissions allow."""
 
     def status(self, pid: int) -> ProcessStatus | None:
         """Return the status of a process, or None if it is not visible. Raises OSError if the status cannot be read."""
@@ -108,7 +108,9 @@ def has_process(pid: int) -> bool:
 
 
 def verdict(process: ProcessIdentity, here: ProcessIdentity, processes: Processes) -> Verdict:
-    """Return whether ``process`` is alive, dead or unknown. ``here`` is the identity of the calling process."""
+    """Return whether ``process`` is alive or dead, or that this is unknown. ``here`` is the identity of the calling
+    process.
+    """
     if not process.is_provable or (process.host, process.place) != (here.host, here.place):
         return Verdict.UNKNOWN
     try:

@@ -56,6 +56,8 @@ def _join(head: str, counter: int, tail: str) -> str:
 
 
 def _head(unix_ms: int) -> str:
-    """Return the first part of an id: 48 bits of time and the version. All ids of the same millisecond share this part."""
+    """Return the first part of an id: 48 bits of time and the version. All ids created in the same millisecond share
+    this part.
+    """
     digits = f"{unix_ms:012x}"
     return f"{digits[:8]}-{digits[8:]}-7"

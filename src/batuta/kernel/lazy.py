@@ -1,4 +1,4 @@
-"""Imports the modules of a package on the first use of their names, so that importing the package itself is cheap."""
+"""Imports the modules of a package when their names are first used, so that importing the package itself is cheap."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence

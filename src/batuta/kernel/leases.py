@@ -58,7 +58,7 @@ class SilenceDetector(Generic[Key]):
 
     def look(self, keys: Collection[Key], monotonic: float) -> Mapping[Key, timedelta]:
         """Record the current keys and return how long each key has been present without interruption. A key that is
-        missing from ``keys`` is forgotten: if the key returns, its time starts again at zero.
+        missing from ``keys`` is forgotten: if it appears again later, its time starts at zero.
         """
         since = timedelta(0) if self._looked_at is None else timedelta(seconds=monotonic - self._looked_at)
         counted = min(since, self._longest_look)
@@ -67,5 +67,5 @@ class SilenceDetector(Generic[Key]):
         return self._seen
 
     def forget(self) -> None:
-        """Reset all measurements after an outage, because the holders could not renew their leases during the outage."""
+        """Reset all measurements after an outage during which the holders could not renew their leases."""
         self._seen = {}

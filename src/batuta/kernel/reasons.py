@@ -89,7 +89,7 @@ CODES: dict[str, ReasonCode] = {}
 
 
 def define(code: str, english: str) -> ReasonCode:
-    """Define a reason code and its English sentence, in which ``{names}`` are facts."""
+    """Define a reason code and its English sentence. Each ``{name}`` in the sentence stands for a fact."""
     if code in CODES:
         raise ValueError(f"two reasons have the code {code}: rename one of them")
     made = ReasonCode(code)

@@ -72,7 +72,9 @@ def mask_text(value: object, longest: int) -> str:
 
 
 def count(value: object) -> int | None:
-    """Convert a value to a count for an INTEGER column. Return None if the value is not an integer or is out of range."""
+    """Convert a value to an integer that fits an INTEGER column. Return None if the value is not an integer or is out
+    of range.
+    """
     if not isinstance(value, int) or isinstance(value, bool):
         return None
     return int(value) if 0 <= value <= LARGEST_INTEGER else None
@@ -173,7 +175,7 @@ def refuse_unstorable(
     value: object, kind: str, limit: int | None = None, *, keeps_tuples: bool = True, is_flat: bool = False
 ) -> None:
     """Raise UnstorableValue if a database would change the value, and PayloadTooLarge if its JSON exceeds ``limit``
-    bytes. ``keeps_tuples`` allows tuples, which become lists. With ``is_flat`` the caller asserts that the value
+    bytes. ``keeps_tuples`` allows tuples, which become lists. By passing ``is_flat``, the caller asserts that the value
     contains only types that JSON returns unchanged; the value is then not compared with its decoded JSON.
     """
     if value is None:

@@ -72,7 +72,7 @@ def follow(text: object) -> Trace:
 
 
 def trace_of_run(execution_id: str) -> Trace:
-    """Return the trace of a run; its trace id is the same in every process that works on the run."""
+    """Return a run's trace. Its trace id is the same in every process that works on the run."""
     trace_id = execution_id.replace("-", "").lower()
     return Trace(trace_id, _span_id()) if _TRACE_ID.fullmatch(trace_id) else begin()
 
@@ -85,8 +85,8 @@ def bind(trace: Trace, work: Work | None = None) -> None:
 
 
 def bind_after(read: Callable[[Any], object], work: Work) -> None:
-    """Set the trace of an attempt, like ``bind``, but compute the trace only on first use, because most queue items
-    write no log line.
+    """Set the trace of an attempt, like ``bind``, but do not compute the trace before its first use, because most queue
+    items write no log line.
     """
     _current.set(Step(read=read, work=work))
 

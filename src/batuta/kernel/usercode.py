@@ -46,7 +46,7 @@ CANCEL_TIMEOUT = timedelta(seconds=1)
 
 
 async def call(function: Callable[[], Awaitable[object]]) -> Returned | Raised:
-    """Call application code and return its outcome. Only a cancellation is raised."""
+    """Call application code and return its outcome. Errors become outcomes; only a cancellation is raised."""
     try:
         return Returned(await ordinary(function))
     except Exception as error:  # noqa: BLE001 - every error of the code is a value for its caller

@@ -40,7 +40,9 @@ LONGEST_REST = timedelta(seconds=5)
 
 
 async def first_of(*awaitables: Awaitable[Any]) -> int:
-    """Wait until one awaitable ends and cancel the others. Return the index of the ended awaitable, or raise its error."""
+    """Wait until one awaitable ends and cancel the others. Return the index of the one that ended, or raise its
+    error.
+    """
     tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

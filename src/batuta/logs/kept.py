@@ -1,9 +1,9 @@
-"""Keeps the log lines that the code of a task, a job or a stage writes through standard ``logging``.
+"""Stores the log lines that the code of a task, a job or a stage writes through standard ``logging``.
 
     a record is made ──▶ whose attempt is it? ──▶ masked, bounded ──▶ buffer ──▶ half a second later: the table ``log_lines``
 
-The module hooks into the factory of log records, because a handler on the root logger would change the output of a
-program without handlers. Code that logs nothing has no extra cost.
+The module replaces the factory that creates log records, because a handler on the root logger would change the output
+of a program without handlers. Code that logs nothing has no extra cost.
 """
 
 import asyncio

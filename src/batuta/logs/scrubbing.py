@@ -237,14 +237,14 @@ _LITERAL = re.compile(r"'(?:[^'\\\r\n]|\\.)*'|\"(?:[^\"\\\r\n]|\\.)*\"")
 
 
 def with_safe_message(record: LogRecord) -> LogRecord:
-    """Return a copy of the record whose message contains the scrubbed arguments."""
+    """Return a copy of the log record whose message contains the scrubbed arguments."""
     safe = makeLogRecord(record.__dict__)
     safe.msg, safe.args = safe_words(record), ()
     return safe
 
 
 def safe_words(record: LogRecord) -> str:
-    """Return the message of a record with scrubbed arguments. The caller must mask the whole line."""
+    """Return the message of a log record with scrubbed arguments. The caller must still mask the whole line."""
     words = format_message(record.msg, record.args)
     # Messages of asyncio may contain arguments of callbacks and results of tasks.
     return _LITERAL.sub("'…'", words) if record.name == "asyncio" else words

@@ -1,7 +1,7 @@
 """Metrics that are read from the store on request, within a time limit, and cached for a few seconds. If one query
 fails, the other metrics are still read.
 
-The module also adds metrics of this process that no event reports: its loops, database calls, memory and CPU.
+The module also adds metrics about this process that no event reports: its loops, database calls, memory and CPU.
 """
 
 import asyncio
@@ -211,7 +211,9 @@ def observe_databases(databases: Iterable[ObservedDatabase], registry: Collector
 
 
 class LoopCollector(Collector):
-    """Metrics of the process's loops. ``running`` is called at each collection and returns the current loops."""
+    """Metrics about the process's loops. ``running`` is called at each collection and returns the loops that are
+    currently running.
+    """
 
     def __init__(self, running: Callable[[], Iterable[Running]], clock: Clock, registry: CollectorRegistry) -> None:
         self._running = running

@@ -1,4 +1,4 @@
-"""Creates the listening socket of a role. This module imports no web framework, because only the api role needs one."""
+"""Creates a role's listening socket. This module imports no web framework, because only the api role needs one."""
 
 import errno
 import socket

@@ -75,8 +75,8 @@ class ChildProcess(asyncio.SubprocessProtocol):
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code of the process, or None while it runs. If a signal ended the process, the code is the signal's
-        number with a minus sign.
+        """The exit code of the process, or None while it runs. If a signal ended the process, the code is the negated
+        signal number.
         """
         return None if self._transport is None else self._transport.get_returncode()
 

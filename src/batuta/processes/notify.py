@@ -38,8 +38,8 @@ class Notifier:
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str], pid: int | None = None) -> Self:
-        """Read the parent's socket and limit from ``env``. The limit applies only to the process ``pid``; None means
-        this process.
+        """Read the parent's socket and time limit from ``env``. The limit applies only to the process ``pid``; None
+        means this process.
         """
         address, limit = env.get(SOCKET, ""), env.get(WATCHDOG_LIMIT, "")
         is_ours = env.get(LIMIT_PID, "") in ("", str(os.getpid() if pid is None else pid))
@@ -76,8 +76,8 @@ class Notifier:
         return self._send(STATUS + " ".join(text.split()))
 
     def _send(self, words: str) -> bool:
-        """Send a datagram without waiting. Return whether it was delivered; a full receive buffer prevents the
-        delivery.
+        """Send a datagram without waiting. Return whether it was delivered; if the receiver's buffer is full, it is
+        not.
         """
         if self.address is None:
             return False

@@ -105,7 +105,7 @@ def decide_restart(
     chance: float,
     budget: Budget,
 ) -> RestartDecision:
-    """Decide when to restart a child. ``was_ready`` is true if a child of this role was ready before. Instants are
+    """Decide when to restart a child. ``was_ready`` is true if any child of this role was ready before. Instants are
     monotonic seconds.
     """
     counted = (*count_recent(ends, passed, budget), passed)

@@ -2,8 +2,8 @@
 
     handler ── Returned | Raised | Late ──▶ decide ──▶ Executed(settlement, error, took)
 
-The worker writes the settlement later, in a batch or in one transaction with the item's effect. No error of application
-code is raised to the worker: SystemExit, a leaked cancellation and a task that cancels itself become failures of the
+The worker writes the settlement later, in a batch or in one transaction with the item's effect. Errors in application
+code never reach the worker: SystemExit, a leaked cancellation and a task that cancels itself become failures of the
 item.
 """
 

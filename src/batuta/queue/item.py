@@ -59,7 +59,7 @@ class Lease(NamedTuple):
 
     @property
     def task(self) -> str | None:
-        """The name of the called task, or None if the item is not a call of a task."""
+        """The name of the called task, or None if the item is not a task call."""
         return self.row.get("name")
 
     @property

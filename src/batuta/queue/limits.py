@@ -72,7 +72,9 @@ class Limits:
 
 
 def parse_rate(text: str) -> Rate:
-    """Parse a rate such as ``"100/minute"``. The units are second, minute, hour and day, or s, m, h and d."""
+    """Parse a rate such as ``"100/minute"``. The units are second, minute, hour and day, which may be shortened to s,
+    m, h and d.
+    """
     found = _RATE.match(text) if isinstance(text, str) else None
     form = Reason("rate_form", 'write a number and a unit (second, minute, hour or day), for example "100/minute"')
     limit = f"rate={text!r}"

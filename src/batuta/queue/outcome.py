@@ -119,7 +119,7 @@ PLAIN_DONE = Done()
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """The work succeeded in part. Health shows a job with this outcome as degraded."""
+    """The work succeeded in part. Health checks show a job with this outcome as degraded."""
 
     reason: str
     items: int | None = None
@@ -128,7 +128,7 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """The handler did no work, for an expected reason: a pause, a window, or an item that needs no work."""
+    """The handler did no work, for an expected reason: a pause, a closed window, or an item that needs no work."""
 
     reason: str
     effect: ItemEffect | None = None
@@ -151,7 +151,7 @@ class Snooze:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The work failed. The retry policy decides about a retry; ``permanent`` prevents a retry. Operators read
+    """The work failed. The retry policy decides whether it is retried; ``permanent`` prevents a retry. Operators read
     ``error``, so it must not contain personal data.
     """
 

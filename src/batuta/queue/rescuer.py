@@ -66,8 +66,8 @@ class Rescuer:
         return rescued
 
     async def look_twice(self, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
-        """Check twice for expired leases, for a command that runs once. ``waits`` is called with the length of the
-        pause before the second check.
+        """Check for expired leases twice, for a command that runs once and then ends. ``waits`` is called with the
+        length of the pause before the second check.
         """
         rescued = await self.look()
         if not self._silent_for:

@@ -3,8 +3,8 @@
     CLAIMED ──▶ HANDLING ──▶ SETTLING ◀──▶ IN_EFFECT
 
 A cancellation of the asyncio task has one of three causes. A stop that ends the item (time limit, cancellation request)
-becomes its result. A stop that only ends this process's work on the item (shutdown, lost lease) propagates to the
-worker. Any other cancellation comes from application code and is treated as a failure of the item.
+becomes the item's result. A stop that only ends this process's work on the item (shutdown, lost lease) propagates to
+the worker. Any other cancellation comes from application code and is treated as a failure of the item.
 """
 
 import asyncio
@@ -115,7 +115,9 @@ class Running:
             self.step = Step.SETTLING
 
     async def call(self, function: Callable[[], Awaitable[object]]) -> object:
-        """Call application code and return its value. If the code left a cancellation pending, raise CancelledError."""
+        """Call application code and return its value. If the code leaves a cancellation pending, raise
+        CancelledError.
+        """
         value = await ordinary(function)
         if self.task.cancelling() and self.stop is None:
             await _deliver_cancellation(self.task)

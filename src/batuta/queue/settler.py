@@ -64,8 +64,8 @@ class Unsettled:
     """
 
     def __init__(self, clock: Clock, recheck: timedelta, longest: timedelta) -> None:
-        """Create an empty collection. A deferred settlement is retried after ``recheck``; this wait doubles after each
-        timeout, up to ``longest``.
+        """Create an empty collection. A deferred settlement is retried after the wait ``recheck``, which doubles after
+        each timeout, up to ``longest``.
         """
         self._clock = clock
         self._recheck = recheck.total_seconds()
@@ -118,7 +118,7 @@ class Unsettled:
         return taken
 
     def forget(self, endings: Endings) -> None:
-        """Remove settlements that were written, or whose items another process owns."""
+        """Remove settlements that were written, or whose items now belong to another process."""
         if endings is self._in_flight:
             self._in_flight = []
         else:
