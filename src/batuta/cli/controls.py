@@ -292,7 +292,7 @@ def _set_circuit(
     facts: dict[str, str | None],
     as_json: bool,
 ) -> None:
-    """Record a change to a circuit breaker in the audit log, make the change, and print the new state."""
+    """Record a change to a circuit breaker in the audit log, make the change, and print the result."""
     ctx.work().circuits.rule_of(name)
 
     async def note_and_act(work: Batuta) -> Circuit:

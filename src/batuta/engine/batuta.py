@@ -392,10 +392,10 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         """Run roles inside this program while the ``async with`` block runs. The default roles are ``worker`` and
         ``scheduler``.
 
-        Entering the block opens the database, and sends log lines to the program's handlers. When the block ends,
-        running work may finish within BATUTA_DRAIN_SECONDS. If a loop gives up, the block raises that loop's error.
-        With ``on_failure="terminate"`` the process gets SIGTERM instead. Choose this value if a server runs the block,
-        for example in a FastAPI lifespan.
+        During the block, the database is open and log lines go to the program's handlers. When the block ends, running
+        work may finish within BATUTA_DRAIN_SECONDS. If a loop gives up, the block raises that loop's error. With
+        ``on_failure="terminate"`` the process gets SIGTERM instead. Choose this value if a server runs the block, for
+        example in a FastAPI lifespan.
         """
         return run_roles(self, roles or DEFAULT_ROLES, on_failure, __version__)
 

@@ -202,8 +202,8 @@ def grade(score: int) -> Grade:
 
 
 def assess(reports: Iterable[tuple[str, Report]], at: datetime, sections: Sequence[Section] = SECTIONS) -> Assessment:
-    """Compute the health score: add up the points that each section has left, its weight minus its lost points. A
-    section without a report keeps all its points.
+    """Compute the health score: the sum of what each section has left (its weight minus its lost points), limited by
+    the severity of the findings. A section without a report keeps all its points.
     """
     each = list(reports)
     labels = {section.name: section.label for section in sections}

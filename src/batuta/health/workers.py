@@ -27,8 +27,8 @@ def dead_cause_of(role: str) -> str:
 
 
 def judge_restarts(restarts: Sequence[Restart], now: datetime) -> Report:
-    """Report crash loops. ``restarts`` is sorted newest first. A crash loop ends when the role has run for the time
-    COUNTED without a restart.
+    """Report crash loops of processes, and loops that the watchdog restarted often. ``restarts`` is sorted newest
+    first. A crash loop ends when the role has run for the time COUNTED without a restart.
     """
     recent = [each for each in restarts if each.loop is None and now - each.at < COUNTED]
     newest = {each.worker_name: each for each in reversed(recent) if each.restarts_in_window >= BUDGET.most}

@@ -1,5 +1,5 @@
-"""Events: facts that the code emits once, as frozen dataclasses. Log lines, metrics, the dashboard and alerts are
-derived from them.
+"""Events: facts that the code emits once, as frozen dataclasses. The code for logs, metrics, the dashboard and alerts
+subscribes to them.
 """
 
 from collections.abc import Callable, Mapping
