@@ -1,1 +1,1 @@
-"""Receives the HTTP calls of jobs: registered endpoints, idempotency keys and replies."""
+"""Receives HTTP calls to job endpoints: the registry of endpoints, the idempotency keys and the replies."""

@@ -1,4 +1,5 @@
-"""Registry of job endpoints, the handlers that ``POST /jobs/<endpoint>`` may run, and the replies to these calls.
+"""The registry of job endpoints (the handlers that ``POST /jobs/<endpoint>`` may run), and the replies to their
+callers.
 
 Only ``reply_status`` derives an HTTP status from an outcome, so a failed call never gets a success status.
 """
@@ -35,7 +36,7 @@ def reply_status(outcome: Outcome) -> int:
 
 
 def reply_body(outcome: Outcome) -> dict[str, Json]:
-    """Return the outcome as the JSON body of the reply. Personal data in its texts is masked, because the body is sent
+    """Return the JSON body of the reply that reports the outcome. Personal data is masked because the body is both sent
     and stored.
     """
     match outcome:
@@ -76,7 +77,7 @@ DEFAULT_TIMEOUT = timedelta(seconds=300)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCall:
-    """One call of an endpoint, as passed to its handler. ``by`` is the operator who made the call, if any."""
+    """One call to an endpoint, as passed to its handler. ``by`` is the operator who made the call, if any."""
 
     key: str
     params: Mapping[str, str]
@@ -90,8 +91,8 @@ JobHandler: TypeAlias = Callable[[JobCall], Awaitable[Outcome]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A registered endpoint. Two calls with different values of a parameter in ``apart_by`` may run at the same time;
-    all other calls of the endpoint run one at a time.
+    """A registered endpoint. Calls to it run one at a time, except that calls with different values for a parameter
+    listed in ``apart_by`` may run at the same time.
 
     ``finished`` is false for a placeholder handler, which only reports that it is not implemented.
     """

@@ -1,5 +1,5 @@
-"""Receives calls of job endpoints. A call with a known idempotency key is not run again. Calls for the same work run
-one at a time. Every call has a deadline.
+"""Receives calls to job endpoints. A call whose idempotency key is already known is not run again. Calls for the same
+work run one at a time. Every call has a deadline.
 
 The receiver stores each call through ``JobCalls``. A repeated key therefore gets the first reply, and no two processes
 run the same work at the same time.
@@ -27,8 +27,8 @@ from batuta.receive.endpoints import Endpoint, JobCall, outcome_word, reply_body
 
 @dataclass(frozen=True, slots=True)
 class CallOpened:
-    """The call is new, so this process must run and close it. ``at`` is the instant of the opening by the database's
-    clock. Later writes about the call pass it as ``opened_at``.
+    """The call is new, so this process must run and close it. ``at`` is when the call was opened, by the database's
+    clock; later writes about the call pass this time as ``opened_at``.
     """
 
     at: datetime
@@ -112,8 +112,8 @@ class JobReceiver:
         deadline: datetime | None,
         by: str | None = None,
     ) -> Received:
-        """Run a call and return its reply. ``key`` is the idempotency key; a call without a key is always new. Without
-        a ``deadline`` the endpoint's own timeout applies.
+        """Run a call and return its reply. ``key`` is the idempotency key; a call without a key is always treated as
+        new. If ``deadline`` is not given, the endpoint's own timeout applies.
         """
         now = self._clock.now()
         call = JobCall(

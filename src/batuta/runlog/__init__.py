@@ -1,1 +1,1 @@
-"""The execution log: one row per fire of a job, with start, end, result and reason."""
+"""The execution log: one row for each time a job fires, with its start, end, result and reason."""

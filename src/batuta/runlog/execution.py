@@ -41,8 +41,8 @@ class Trigger(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """A run that this process owns. Every write about the run names ``attempt``, and changes nothing after another
-    process has taken over the run.
+    """A run that this process owns. Every write to the run's row requires that ``attempt`` is still current, so a write
+    has no effect after another process has taken over the run.
     """
 
     id: str
@@ -81,8 +81,8 @@ def storable(ending: Ending) -> Ending:
 
 
 def without_details(ending: Ending) -> Ending:
-    """Return a reduced copy of ``ending``, to be stored after the database refused the original: the status, the
-    response code and the texts in ASCII.
+    """Return a reduced copy of ``ending`` with only the status, the response code and the texts in ASCII. It is stored
+    when the database has refused the original.
     """
     is_quiet = ending.error is None and ending.reason is None
     return Ending(
@@ -110,7 +110,9 @@ def _note(text: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """A row to insert into the execution log: a run that starts, or a fire that does not run, with the reason."""
+    """A row to insert into the execution log: either a run that starts, or a fire that does not run, with the
+    reason.
+    """
 
     job: str
     category: str
@@ -124,7 +126,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """The schedule of a job as this code declares it, to be compared with the stored schedule."""
+    """A job's schedule as this code declares it, to be compared with the stored schedule."""
 
     job: str
     category: str

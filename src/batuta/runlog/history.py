@@ -11,7 +11,7 @@ from batuta.kernel.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastRun:
-    """The columns of an execution-log row that tell how a run ended."""
+    """The columns of an execution-log row that show how a run ended."""
 
     id: str
     started_at: datetime
@@ -39,8 +39,8 @@ class Recorded(LastRun):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Counts of a job's rows in the last 24 hours. The mean and the 95th percentile of the duration cover the runs that
-    ended with success, error or timeout.
+    """Counts of a job's execution-log rows from the last 24 hours. The mean and the 95th percentile of the duration
+    cover the runs that ended with success, error or timeout.
     """
 
     by_status: Mapping[str, int] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """The number of rows of one category and status within one time slice."""
+    """The number of execution-log rows with one category and one status within one time slice."""
 
     category: str
     status: str
@@ -91,15 +91,17 @@ class Reports(Protocol):
         """Return the instant at which a process first used this database, or None if no process ever did."""
 
     async def facts(self, *, since: datetime, now: datetime) -> Mapping[str, Facts]:
-        """Return facts about every job that was ever scheduled. The counts include only rows since ``since``."""
+        """Return facts about every job that has ever been scheduled. The counts cover only rows from ``since``
+        onwards.
+        """
 
     async def find_answered(self, expected: Mapping[str, datetime], now: datetime) -> Collection[str]:
-        """Return the jobs that have succeeded since their instant in ``expected``. A skipped fire counts as a success,
-        unless its reason is an overlap or a missing implementation.
+        """Return the jobs in ``expected`` that have succeeded since the instant given for them. A skipped fire counts
+        as a success, unless it was skipped because of an overlap or a missing implementation.
         """
 
     async def activity(self, *, since: datetime, length: timedelta, now: datetime) -> Sequence[Slice]:
-        """Count all rows since ``since``, in time slices of ``length``. A missed fire belongs to the slice in which it
+        """Count all rows since ``since`` in time slices of ``length``. A missed fire belongs to the slice in which it
         was due.
         """
 
@@ -112,8 +114,8 @@ class Reports(Protocol):
         before_id: str = BEFORE_ANY,
         limit: int,
     ) -> Sequence[Recorded]:
-        """Return rows of the execution log, newest first. For the next page, pass ``started_at`` and ``id`` of the last
-        row as ``before`` and ``before_id``, because many rows share an instant.
+        """Return rows of the execution log, newest first. To get the next page, pass the last row's ``started_at`` and
+        ``id`` as ``before`` and ``before_id``; the id is needed because many rows share an instant.
         """
 
     async def execution(self, id: str) -> Recorded | None: ...

@@ -1,4 +1,4 @@
-"""Log lines of one attempt of a task, an item or a run."""
+"""The log lines that one attempt at a task, an item or a run wrote."""
 
 from collections.abc import Sequence
 from datetime import datetime

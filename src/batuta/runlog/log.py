@@ -20,7 +20,7 @@ from batuta.schedule.window import Window
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTimetable:
-    """The identity of this process's timetable (its jobs and schedules in all profiles). ``fingerprint`` is a hash of
+    """Identifies this process's timetable (its jobs and their schedules in all profiles). ``fingerprint`` is a hash of
     the timetable, ``jobs`` is the number of jobs, and ``release`` is the deployment's name, if it has one.
     """
 
@@ -45,7 +45,7 @@ class Timetable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controls:
-    """Settings that operators changed at run time. Without a profile or a window here, the declared one applies."""
+    """Settings that operators changed at run time. Where no profile or window is set here, the declared one applies."""
 
     profile: str | None = None
     windows: Mapping[str, Window] = field(default_factory=dict)
@@ -80,8 +80,8 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The decisions about due fires. ``waits`` is true if more fires are due than were decided; the next call decides
-    about the rest. ``replaced`` lists jobs whose current run must be cancelled because a new fire replaces it.
+    """The decisions about due fires. ``waits`` is true if some due fires are still undecided; the next call decides
+    about them. ``replaced`` lists jobs whose current run must be cancelled because a new fire replaces it.
     """
 
     openings: Sequence[Opening] = ()
@@ -92,8 +92,8 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """The result of ``open_due`` or ``open_manual``. ``started`` lists runs that this process must run; ``explained``
-    lists fires that do not run, with the reason.
+    """The result of ``open_due`` or ``open_manual``. ``started`` lists the runs that this process must execute;
+    ``explained`` lists the fires that do not run, with the reasons.
     """
 
     now: datetime
@@ -111,7 +111,9 @@ class Closing(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SilentRun:
-    """A run whose renewal is overdue. ``left`` is the time until its lease ends; it is negative after the end."""
+    """A run whose lease renewal is overdue. ``left`` is the time until its lease ends, and is negative after the lease
+    has ended.
+    """
 
     id: str
     job: str
@@ -123,10 +125,10 @@ class SilentRun:
 
 class ExecutionLog(Protocol):
     async def announce(self, own: OwnTimetable, lease_holder: LeaseHolder) -> None:
-        """Record the timetable of this process. A new timetable gets the last position in the order of deployment."""
+        """Record this process's timetable. A new timetable becomes the last one in deployment order."""
 
     async def renew_timetable(self, own: OwnTimetable, lease_holder: LeaseHolder) -> None:
-        """Record that a scheduler of this timetable is alive."""
+        """Record that a scheduler with this timetable is alive."""
 
     async def timetables(self, fingerprint: str) -> Sequence[Timetable]:
         """Return the timetable with this fingerprint, all newer timetables, and the active timetable."""
@@ -174,12 +176,12 @@ class ExecutionLog(Protocol):
     ) -> Sequence[SilentRun]:
         """Return the runs whose scheduler may be dead. Locked rows are omitted.
 
-        The result contains runs of the processes in ``owners``, runs whose renewal is overdue, and runs whose lease
-        ends too far in the future because the clock was set back. ``known`` lists the jobs of this release. A run of
-        any other job is included only after a much longer time without renewal.
+        The result contains runs of the processes in ``owners``, runs whose lease renewal is overdue, and runs whose
+        lease ends too far in the future because the clock was set back. ``known`` lists the jobs in this release. A run
+        of any other job is included only after a much longer time without renewal.
         """
 
     async def take_over(self, runs: Collection[SilentRun], lease_holder: LeaseHolder) -> Sequence[Execution]:
-        """Transfer the runs to ``lease_holder`` and increment their attempts. Runs that have changed since they were
-        read are omitted.
+        """Transfer the runs to ``lease_holder`` and increment their attempts. Skip runs that have changed since they
+        were read.
         """

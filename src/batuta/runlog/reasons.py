@@ -1,4 +1,6 @@
-"""Reasons why a fire did not run and how a run ended. Their Portuguese sentences are in ``texts/pt_BR.toml``."""
+"""The reasons why a fire did not run, and the reasons why a run ended as it did. Their Portuguese sentences are in
+``texts/pt_BR.toml``.
+"""
 
 from batuta.kernel.reasons import Reason, code_of, define
 

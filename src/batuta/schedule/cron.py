@@ -51,7 +51,9 @@ _PART = re.compile(r"^(\*|[A-Z0-9]+(?:-[A-Z0-9]+)?)(?:/(\d+))?$")
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """A parsed schedule, created by ``parse``. ``text`` is the input; the other fields contain the matching numbers."""
+    """A parsed schedule, created by ``parse``. ``text`` is the schedule as written; the other fields contain the
+    matching numbers.
+    """
 
     text: str
     minutes: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Computes which fires between two instants run and which are missed.
+"""Decides which of the fires between two instants run, and which are recorded as missed.
 
     since │      │      │      │ until          policy latest: the last fire runs, the others are missed
           missed missed  missed run             policy all:    every fire not older than max_age runs, oldest first
@@ -29,7 +29,7 @@ FIRES_AT_A_TIME = 100
 
 
 class CatchUp(StrEnum):
-    """The rule for fires missed while no scheduler ran."""
+    """The rule for fires that became due while no scheduler was running."""
 
     SKIP = "skip"  # run none of them
     LATEST = "latest"  # run the most recent one
@@ -65,7 +65,7 @@ def due(
     jitter: timedelta = NO_TIME,
 ) -> Owed:
     """Return the fires in (since, until] that run, and the fires that are missed. A fire older than ``max_age`` is
-    always missed. ``jitter`` is the longest random delay of a start; it does not add to the age of a fire.
+    always missed. ``jitter`` is the longest random delay before a start; it does not add to a fire's age.
     """
     run = _worth_running(cron, zone, since, until, policy, max_age, jitter)
     end = run[0] - MOMENT if run else until
@@ -191,8 +191,8 @@ def period(cron: Schedule, zone: ZoneInfo) -> timedelta:
 
 
 def _least_period(cron: Cron) -> timedelta:
-    """Return a lower bound of the period, at which ``period`` stops its search: the smallest distance between two values
-    of the seconds field or, if that field has one value, of the minutes field.
+    """Return a lower bound for the result of ``period``, which stops searching when it reaches this bound: the smallest
+    distance between two values of the seconds field or, if that field has only one value, of the minutes field.
     """
     values, unit = (cron.seconds, timedelta(seconds=1)) if len(cron.seconds) > 1 else (cron.minutes, MINUTE)
     following = (*values[1:], values[0] + 60)
@@ -200,7 +200,7 @@ def _least_period(cron: Cron) -> timedelta:
 
 
 def default_sla(every: timedelta) -> timedelta:
-    """Return the default SLA of a schedule with the period ``every``: the longest acceptable time from a fire to a
+    """Return the default SLA for a schedule with the period ``every``: the longest acceptable time between a fire and a
     successful run.
     """
     return _AGREED.get(every, 3 * every)

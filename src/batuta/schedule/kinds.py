@@ -24,7 +24,7 @@ _AT = re.compile(r"^@at (.+)$")
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Fires at every multiple of ``every`` since 1970 in UTC. Clock changes of a time zone have no effect."""
+    """Fires at every multiple of ``every`` since 1970 in UTC. Daylight saving time has no effect on it."""
 
     text: str
     every: timedelta
@@ -56,7 +56,7 @@ Schedule: TypeAlias = Cron | Interval | Once
 
 
 def parse_schedule(text: str) -> Schedule:
-    """Parse the text of a schedule. Raises InvalidCron if the text is invalid."""
+    """Parse a schedule from its text form. Raises InvalidCron if the text is invalid."""
     if (interval := _EVERY.match(text.strip())) is not None:
         every = timedelta(seconds=int(interval[1]))
         if not timedelta(0) < every <= LONGEST_INTERVAL:
@@ -69,7 +69,7 @@ def parse_schedule(text: str) -> Schedule:
 
 
 def every_text(every: timedelta | float) -> str:
-    """Return an interval as the text of a schedule: ``@every 30s``."""
+    """Return the text form of an interval schedule, such as ``@every 30s``."""
     seconds = every.total_seconds() if isinstance(every, timedelta) else every
     if not isinstance(seconds, int | float) or seconds % 1 != 0:
         given = f"{seconds:g}" if isinstance(seconds, float) else str(seconds)
@@ -79,7 +79,7 @@ def every_text(every: timedelta | float) -> str:
 
 
 def at_text(at: datetime) -> str:
-    """Return the text of a schedule with a single instant. The instant must have a time zone."""
+    """Return the text form of a schedule that fires once. The instant must have a time zone."""
     if at.tzinfo is None:
         why = Reason("instant_zone", "the instant needs a time zone: pass timezone= or an instant with one")
         raise InvalidCron(cron=f"at={at.isoformat()}", why=why)

@@ -1,7 +1,7 @@
 """Weekly windows in a time zone, and Brazil's national holidays.
 
-A window opens at a wall time on some days of the week and stays open for a length of elapsed time; its end is
-exclusive. Carnival and Corpus Christi are optional days in Brazil, so they are not holidays here.
+A window opens at a wall time on some weekdays and stays open for a fixed elapsed time; its end is exclusive. Carnival
+and Corpus Christi are optional days off in Brazil, so they are not holidays here.
 """
 
 import re

@@ -24,8 +24,8 @@ _SHORTEST = timedelta(milliseconds=100)
 
 
 def liveness_limits(lease: timedelta, pool: int) -> Limits:
-    """Return limits for the connections that renew leases and settle or rescue items. Every timeout is at most a fifth
-    of ``lease``.
+    """Return the limits for the connections that renew leases and that settle or rescue items. Every timeout is at most
+    a fifth of ``lease``.
     """
     usual, each = Limits(), lease / _SHARE_OF_LEASE
     if each < _SHORTEST:
@@ -59,8 +59,8 @@ def connect(
     """Return a database that is not open yet. The driver is imported here, so that SQLite needs no additional package.
 
     ``limits`` may be a function, which the database calls when it opens. ``direct_url`` is a PostgreSQL address for
-    LISTEN that bypasses the pooler. ``beside`` is an existing Database object for the same server; the new one reuses
-    its result of the pooler detection.
+    LISTEN that bypasses the pooler. ``beside`` is an existing Database object for the same server; the new object
+    reuses what ``beside`` has detected about a pooler.
     """
     scheme, _, rest = url.partition("://")
     limits = limits or Limits()
@@ -113,8 +113,8 @@ def _check_postgres(url: str) -> None:
 
 
 def _check_direct(url: str | None) -> str | None:
-    """Return the direct address after a check at start-up, so that an invalid address raises InvalidSetting before
-    LISTEN uses it.
+    """Return the direct address if it is valid. This check at start-up makes an invalid address raise InvalidSetting
+    before LISTEN uses it.
     """
     if url is None:
         return None

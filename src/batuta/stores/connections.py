@@ -1,8 +1,8 @@
-"""The connection pools of a process: one for handlers, one for pages, and two for leases (of items and of runs).
+"""A process's connection pools: one for handlers, one for pages, and two for leases (of items and of runs).
 
 On PostgreSQL, renewals, settlements and rescues never wait for handlers, because they have their own pools, with
-timeouts derived from the lease that they protect. SQLite has one writer, so all of them share one set of connections.
-``Wakeups`` wakes the workers of this process when another process enqueues work.
+timeouts derived from the lease that they protect. SQLite has one writer, so on SQLite all of them share one set of
+connections. ``Wakeups`` wakes this process's workers when another process enqueues work.
 """
 
 import asyncio
@@ -69,8 +69,8 @@ class PagePath:
 
 
 class ObservedDatabase(Transaction):
-    """A Database that reports the duration of each call to observers, and each completed call to the watchdog as
-    progress of the calling loop.
+    """A Database that reports the duration of each call to observers. It also tells the watchdog about each completed
+    call, because such a call is progress of the calling loop.
 
     A transaction is reported as one call, because its waits cannot be attributed to single statements.
     """
@@ -142,7 +142,7 @@ class ObservedDatabase(Transaction):
         await self.inner.lock_migrations(transaction)
 
     def _pages_now(self) -> PagePath | None:
-        """Return the set of connections for pages if the current code serves a page, otherwise None."""
+        """Return the set of connections for pages if the calling code is serving a page, otherwise None."""
         return self._pages if self._pages is not None and self._pages.is_usable and _reads_for_page.get() else None
 
     async def _observe(self, call: str, answering: Awaitable[T]) -> T:
@@ -202,7 +202,7 @@ class Connections:
     ) -> None:
         """Create the sets of connections. ``queue_lease`` returns the lease length of the queues; it is called when the
         connections open. ``direct_url`` is a PostgreSQL address for LISTEN that bypasses the pooler. ``page_limit`` is
-        the timeout of each statement that a page runs.
+        the timeout for each statement that a page runs.
         """
         self._url = url
         self._first: Database | None = None
@@ -234,8 +234,8 @@ class Connections:
 
     @contextmanager
     def redirected(self, url: str, clock: Clock) -> Iterator[None]:
-        """Use another SQLite file inside the block, with ``clock`` as the source of SQL's ``now()``. The connections
-        must be closed. For tests.
+        """Use another SQLite file inside the block, with ``clock`` as the source of SQL's ``now()``. No connection may
+        be open when the block begins. For tests.
         """
         before = self._url, self._clock, self._first, self.database.inner
         self._url, self._clock, self._first = url, clock, None
@@ -295,13 +295,12 @@ class Wakeups:
         self._wakeups: dict[str, list[Wakeup]] = {}
 
     def add(self, name: str, wakeup: Wakeup) -> None:
-        """Register a wake-up of a worker: it is set when a process enqueues work for the queue ``name``."""
+        """Register a worker's wake-up, which is set when a process enqueues work for the queue ``name``."""
         self._wakeups.setdefault(name, []).append(wakeup)
 
     def wake(self, name: str | None = None) -> None:
-        """Wake the workers of a queue after a commit that made items due; None means all queues. On SQLite this also
-        wakes the workers of other processes. On PostgreSQL the statement that enqueues an item already notifies other
-        processes.
+        """Wake a queue's workers after a commit that made items due; None means all queues. On SQLite this also wakes
+        workers in other processes. On PostgreSQL the statement that enqueues an item already notifies other processes.
         """
         self.wake_here(name)
         self._database.notify(name)

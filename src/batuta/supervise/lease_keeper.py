@@ -1,11 +1,11 @@
-"""Renews the leases of a process in a separate loop.
+"""Renews a process's leases in a separate loop.
 
     every lease/3 ──▶ [ renew: one statement per holder, all concurrently ] ── some rows were locked ──▶ after lease/12
                             │ takes longer than its timeout, or fails ──▶ the supervisor retries after lease/24 to /12
 
-The lease holders are the workers of queues and the runner of jobs. A slow claim, a drain or a handler that blocks its
-connection does not delay a renewal. The keeper renews the leases of running work, of ended work that is not stored yet,
-and of claimed work that has not started. The loop continues during the whole shutdown, until the holders have stored or
+The lease holders are the queue workers and the job runner. A slow claim, a drain or a handler that blocks its
+connection does not delay a renewal. The keeper renews the leases of claimed work that has not started, of running work,
+and of ended work that is not stored yet. The loop continues throughout the shutdown, until the holders have stored or
 handed back their work.
 """
 
@@ -29,15 +29,17 @@ class Holder(Protocol):
     def name(self) -> str: ...
 
     async def renew_leases(self) -> bool:
-        """Renew every lease, and stop the work whose lease is lost. Return whether a locked row prevented a renewal."""
+        """Renew every lease, and stop the work whose lease is lost. Return whether a locked row prevented any
+        renewal.
+        """
 
 
 class LeaseKeeper:
     def __init__(
         self, lease: timedelta, clock: Clock, name: str = "lease-keeper", timeout: timedelta | None = None
     ) -> None:
-        """Create a lease keeper that has no lease holders yet. The default timeout of a renewal is a quarter of the
-        lease, so that a second try can succeed before the lease ends.
+        """Create a lease keeper that has no lease holders yet. By default a renewal times out after a quarter of the
+        lease, so that a second attempt can succeed before the lease ends.
         """
         self.name = name
         self.wakeup = Wakeup()
@@ -48,8 +50,8 @@ class LeaseKeeper:
 
     @property
     def policy(self) -> LoopPolicy:
-        """The policy of this loop. Every wait before a renewal is shorter than a third of the lease, so that two
-        failures in a row do not lose a lease.
+        """This loop's policy. Every wait before a renewal is shorter than a third of the lease, so that a lease
+        survives two failed renewals in a row.
         """
         return LoopPolicy(
             every=self._lease / 3,
@@ -74,7 +76,9 @@ class LeaseKeeper:
 
     @asynccontextmanager
     async def ticking(self) -> AsyncIterator[None]:
-        """Renew the leases in the background while the block runs. For a lease holder that no supervisor runs."""
+        """Renew the leases in the background while the block runs. Use it for a lease holder that no supervisor
+        runs.
+        """
         renewing = asyncio.create_task(renew_until_cancelled(self.tick, self._lease, self._clock))
         try:
             yield

@@ -1,5 +1,5 @@
-"""Interface of a loop. Its ``tick`` does a bounded piece of work and returns whether more work is ready. The supervisor
-calls ``tick`` repeatedly.
+"""The interface of a loop. A loop's ``tick`` does a bounded amount of work and returns whether more work is ready. The
+supervisor calls ``tick`` repeatedly.
 """
 
 import asyncio
@@ -22,16 +22,16 @@ _note: ContextVar[Callable[[], None] | None] = ContextVar("note_progress", defau
 
 
 def note_progress() -> None:
-    """Record progress of the current loop, for example after a page was read. Call this function from the code of a
-    tick.
+    """Record progress of the current loop, for example after reading a page. Call this function from code that a tick
+    runs.
     """
     if (note := _note.get()) is not None:
         note()
 
 
 def bind(note: Callable[[], None] | None) -> None:
-    """Set the function that ``note_progress`` calls in this context. None means that ``note_progress`` does nothing,
-    for work that a tick starts without waiting for it.
+    """Set the function that ``note_progress`` calls in this context. With None, ``note_progress`` does nothing; use
+    None for work that a tick starts without waiting for it.
     """
     _note.set(note)
 
@@ -41,13 +41,13 @@ FOR_EVER = 1_000_000  # maximum failures or restarts of a loop that must never e
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Result of a tick: more work is ready, so tick again immediately."""
+    """The result of a tick after which more work is ready. The next tick follows immediately."""
 
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Result of a tick: no work is ready. The next tick comes at ``until``, or after the usual interval if ``until`` is
-    None.
+    """The result of a tick after which no work is ready. The next tick comes at ``until``, or after the usual interval
+    if ``until`` is None.
     """
 
     until: datetime | None = None
@@ -61,10 +61,10 @@ Pace: TypeAlias = Again | Idle
 
 
 class Wakeup:
-    """Wakes a loop that waits for its next tick. Any code on the event loop may set the wake-up. If the wake-up is set
-    during a tick, the next tick follows immediately.
+    """Wakes a loop that is waiting for its next tick. Any code on the event loop may set the wake-up. If the wake-up is
+    set during a tick, the next tick follows immediately.
 
-    A wake-up can be used on several event loops, one after the other, unlike an asyncio.Event. This is needed because a
+    Unlike an asyncio.Event, a wake-up can be used on several event loops, one after another. This is needed because a
     program may run its roles again on a new event loop.
     """
 
@@ -123,7 +123,7 @@ def drain_of(loop: Loop) -> Drain | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopPolicy:
-    """Settings of a loop: how often it ticks, when the watchdog treats it as stuck, and how many failures end its
+    """A loop's settings: how often it ticks, when the watchdog treats it as stuck, and how many failures end its
     process.
     """
 
@@ -177,7 +177,7 @@ class ThreadTick:
             raise
 
     def stack(self) -> str:
-        """Return the stack of the thread that currently runs the tick."""
+        """Return the stack of the thread that is running the tick."""
         return "".join(thread_stack(ident) for ident in self._threads.idents)
 
 
@@ -216,15 +216,15 @@ class FunctionLoop:
 
 
 class Ticking(Protocol):
-    """Interface of a class that ``Batuta.loop`` accepts and instantiates without arguments. If ``tick`` returns None,
-    the loop is idle.
+    """The interface of a class that ``Batuta.loop`` accepts and instantiates without arguments. If ``tick`` returns
+    None, the loop is idle.
     """
 
     async def tick(self) -> Pace | None: ...
 
 
 class Blocking(Protocol):
-    """Interface of a class whose ``tick`` is a plain ``def``, which runs in a thread."""
+    """The interface of a class whose ``tick`` is a plain ``def``, which runs in a thread."""
 
     def tick(self) -> Pace | None: ...
 
@@ -235,8 +235,8 @@ LoopFunction: TypeAlias = (
 
 
 def loop_of(name: str, what: Any) -> FunctionLoop:
-    """Create a loop from a function, or from a class with the method ``tick`` and optionally ``wakeup`` and ``drain``.
-    A plain ``def`` runs in a thread.
+    """Create a loop from a function, or from a class that has a ``tick`` method and optionally ``wakeup`` and
+    ``drain``. A plain ``def`` runs in a thread.
     """
     is_name = name and name == name.strip()
     require("loop", name, is_name, Reason("loop_name", "it must be a name without spaces around it"))
@@ -274,7 +274,7 @@ def policy_in_seconds(
     max_restarts: float = 5,
     finishes_tick: bool = False,
 ) -> LoopPolicy:
-    """Build a policy from numbers of seconds. Raise InvalidLoop with the loop's name if a value is invalid."""
+    """Build a policy from durations in seconds. Raise InvalidLoop with the loop's name if a value is invalid."""
     try:
         return LoopPolicy(
             every=timedelta(seconds=every),

@@ -27,12 +27,12 @@ class PrunesByAge(Protocol):
 
 
 def keep_for(age: timedelta, table: str, store: PrunesByAge, clock: Clock) -> Retention:
-    """Return a retention that deletes the rows of a table that are older than ``age``."""
+    """Return a retention rule that deletes the rows of a table that are older than ``age``."""
     return Retention(table, lambda limit: store.prune(before=clock.now() - age, limit=limit))
 
 
 class Pruner:
-    """Loop that deletes one batch of expired rows per table in each tick. If the deletion fails for a table, the next
+    """A loop that deletes one batch of expired rows per table in each tick. If the deletion fails for a table, the next
     tick starts with the table after it.
     """
 
@@ -53,7 +53,7 @@ class Pruner:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """The number of deleted rows by table. Tables without deleted rows are omitted."""
+    """The number of deleted rows per table. Tables without deleted rows are omitted."""
 
     by_table: Mapping[str, int]
     is_all: bool  # False if the time ran out before every expired row was deleted
@@ -64,8 +64,8 @@ class Pruned:
 
 
 async def prune_all(retentions: Iterable[Retention], has_time: Callable[[], bool]) -> Pruned:
-    """Delete batches of rows until no expired row remains or the time has run out. At least one batch is deleted in any
-    case.
+    """Delete expired rows in batches until none remain or the time has run out. At least one batch is always
+    deleted.
     """
     pruned: dict[str, int] = {}
     for retention in retentions:

@@ -1,4 +1,4 @@
-"""The state of one running loop, and the watchdog: a loop that restarts stuck loops on the same event loop.
+"""The state of a running loop, and the watchdog: a loop that restarts stuck loops on its own event loop.
 
     silent for stuck_after ──▶ cancel ──5 s──▶ cancel again ──5 s──▶ uncancellable: other loops drain, the process ends
                                  └── the tick ends ──▶ restarted, at most max_restarts times (see ``supervisor``)
@@ -26,7 +26,7 @@ MOST_CANCELS = 2
 
 @dataclass(slots=True)
 class Running:
-    """State of a loop, written on the loop's own event loop and readable from any thread. Instants are in monotonic
+    """A loop's state, written on the loop's own event loop and readable from any thread. Instants are in monotonic
     seconds.
     """
 
@@ -50,7 +50,9 @@ class Running:
         self.last_beat = at
 
     def silent_for(self, now: float) -> timedelta:
-        """Return the time since the loop last recorded progress, or zero while the loop waits between two ticks."""
+        """Return the time since the loop last recorded progress, or zero while the loop is waiting between two
+        ticks.
+        """
         return timedelta(seconds=max(0.0, now - self.last_beat)) if self.is_ticking else timedelta(0)
 
     def is_stuck(self, now: float) -> bool:
@@ -58,13 +60,13 @@ class Running:
 
     @property
     def is_uncancellable(self) -> bool:
-        """Whether the tick has been cancelled MOST_CANCELS times and still runs. More cancellations would not stop
-        it.
+        """Whether the tick has been cancelled MOST_CANCELS times and is still running. More cancellations would not
+        stop it.
         """
         return self.stuck_tick is not None and self.stuck_tick.cancels >= MOST_CANCELS
 
     def count_restart(self, now: float) -> int:
-        """Count a restart and return the number of restarts since the last healthy period, including this restart."""
+        """Count a restart, and return the number of restarts since the last healthy period, including this one."""
         if self._lately and now - self._lately[-1] >= self.policy.healthy_after.total_seconds():
             self._lately.clear()
         self._lately.append(now)

@@ -1,4 +1,4 @@
-"""The shutdown of a process: one deadline, and four phases that all loops pass at the same time.
+"""A process's shutdown: one deadline, and four phases through which all loops go at the same time.
 
     stop ──▶ quiet ──▶ finish ──▶ cancel ──▶ hand back ──▶ deadline
              5 %, at most 1 s  to 90 %    to 95 %     to 100 % of the grace
@@ -8,7 +8,7 @@
     cancel     work that still runs is cancelled
     hand back  unfinished work is released for other processes, without counting an attempt or a crash
 
-If the tick of one loop does not end in time, only that loop has less time to drain.
+If a loop's tick does not end in time, only that loop has less time to drain.
 """
 
 from collections.abc import Awaitable
@@ -41,7 +41,7 @@ PHASE_ENDS = {Phase.QUIET: 0.05, Phase.FINISH: 0.9, Phase.CANCEL: 0.95, Phase.HA
 
 @dataclass(frozen=True, slots=True)
 class Shutdown:
-    """A shutdown in progress. ``began`` is an instant of the monotonic clock."""
+    """A shutdown in progress. ``began`` is its start by the monotonic clock."""
 
     clock: Clock
     grace: timedelta
@@ -52,7 +52,7 @@ class Shutdown:
         return cls(clock, grace, clock.monotonic())
 
     def length(self, phase: Phase) -> timedelta:
-        """Return the time from the beginning of the shutdown to the end of ``phase``."""
+        """Return the time from the start of the shutdown to the end of ``phase``."""
         length = self.grace * PHASE_ENDS[phase]
         return min(length, LONGEST_QUIET) if phase is Phase.QUIET else length
 
@@ -62,14 +62,14 @@ class Shutdown:
         return max(timedelta(0), self.length(phase) - passed)
 
     async def run_within(self, phase: Phase, work: Awaitable[Any]) -> bool:
-        """Await ``work`` and cancel it when ``phase`` ends. Return whether ``work`` ended before that. If ``work``
-        raises an error, the error is raised here.
+        """Await ``work``, but cancel it when ``phase`` ends. Return whether ``work`` ended before that. An error that
+        ``work`` raises is raised here.
         """
         return await first_of(work, self.clock.sleep(self.time_left(phase).total_seconds())) == 0
 
 
 class Draining(Protocol):
-    """Interface of a component whose work a shutdown ends phase by phase."""
+    """The interface of a component whose work is ended by a shutdown, phase by phase."""
 
     def quiet(self) -> None:
         """Stop starting new work."""

@@ -1,8 +1,8 @@
 """Stacks of stuck code as text. They contain files, lines and names, but no values.
 
 Python code can inspect running threads and waiting tasks. If a thread holds the interpreter lock, only Python's fault
-handler (written in C) can write a stack. The fault handler writes into a file that the process opened at its start. The
-parent or the next process on this machine reads that file.
+handler (written in C) can write a stack. The fault handler writes into a file that the process opened when it started.
+The process's parent, or the next process on this machine, reads that file.
 """
 
 import asyncio
@@ -60,7 +60,9 @@ def thread_stack(ident: int) -> str:
 
 
 def process_stacks(home: asyncio.AbstractEventLoop, main: int) -> str:
-    """Return the stacks of a process: of its main thread, of the tasks on its event loop, and of its other threads."""
+    """Return a process's stacks: the stack of its main thread, of the tasks on its event loop, and of its other
+    threads.
+    """
     tasks = sorted(asyncio.all_tasks(home), key=lambda task: task.get_name())
     others = [(ident, name) for ident, name in _threads() if ident != main]
     parts = [f"main thread:\n{thread_stack(main)}", *map(task_stack, tasks)]
@@ -68,7 +70,9 @@ def process_stacks(home: asyncio.AbstractEventLoop, main: int) -> str:
 
 
 def stack_of_task(dump: str, name: str) -> str | None:
-    """Return the part of a dump about the task with this name, or None if the dump does not contain the task."""
+    """Return the section of a stack dump about the task with this name, or None if the dump does not contain the
+    task.
+    """
     found = re.search(rf"^task {re.escape(name)}:\n(?:[ ]+.*\n?)*", dump, re.MULTILINE)
     return None if found is None else found[0]
 
@@ -81,8 +85,8 @@ NOT_WORTH_KEEPING = "Extension modules: "
 
 
 def main_thread_first(dump: str) -> str:
-    """Return the dump with the main thread's stack at the top. Python's fault handler writes this stack last, and a
-    length limit could cut it off.
+    """Return the stack dump with the main thread's stack moved to the top. Python's fault handler writes this stack
+    last, so a length limit could cut it off.
     """
     reason, _, rest = dump.partition("\n")
     parts = [part.strip("\n") for part in rest.split("\n\n")]
@@ -106,21 +110,21 @@ class StackFolder:
 
     @classmethod
     def for_database(cls, where: str) -> "StackFolder":
-        """Return the folder for the database at the address ``where``. Processes that use another database have another
-        folder.
+        """Return the folder for the database at the address ``where``. Processes that use a different database have a
+        different folder.
         """
         return cls(temporary_folder() / f"batuta-{os.getuid()}-{hashlib.sha256(where.encode()).hexdigest()[:12]}")
 
     def open(self, role: str, pid: int) -> TextIO:
-        """Open the file into which this process dumps its stack. Raise OSError if the file cannot be created."""
+        """Open the file into which this process dumps its stacks. Raise OSError if the file cannot be created."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
         self._require_own()
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
         return os.fdopen(os.open(self._file(role, pid), flags, 0o600), "w", encoding="utf-8")
 
     def take(self, role: str, pid: int) -> str | None:
-        """Read the stack file of a process and delete the file. Return None if there is no such file, or if another
-        process read it first.
+        """Read a process's stack file and delete it. Return None if there is no such file, or if another process read
+        it first.
         """
         file = self._file(role, pid)
         taken = file.with_suffix(f".taken-by-{os.getpid()}")
@@ -142,8 +146,8 @@ class StackFolder:
             self.folder.rmdir()
 
     def list_orphaned(self, role: str) -> list[Left]:
-        """Return the stacks of processes of this role that have ended, unless another process has already read them.
-        Delete the files of these stacks.
+        """Return the stacks of ended processes with this role that no other process has read yet. Delete the files of
+        these stacks.
         """
         found = []
         for file in sorted(self.folder.glob("*.stack")):

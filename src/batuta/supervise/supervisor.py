@@ -64,7 +64,7 @@ ANNOUNCE_AFTER = timedelta(milliseconds=50)
 
 
 class Supervisor:
-    """Runs loops: repeats their ticks, restarts stuck loops, and drains all loops at shutdown."""
+    """Runs loops: it repeats their ticks, restarts stuck loops, and drains all loops at shutdown."""
 
     def __init__(self, clock: Clock, events: Events, chance: Callable[[], float] = random.random) -> None:
         self._clock = clock
@@ -117,7 +117,7 @@ class Supervisor:
         await cancel_and_wait(_keeper(self._watchdog))
 
     async def _become_quiet(self, loops: Sequence[Running], shutdown: Shutdown) -> None:
-        """Cancel idle loops, and give ticks in progress a short time to end, because a tick may start work in another
+        """Cancel idle loops, but give ticks in progress a short time to end, because a tick may start work in another
         loop.
         """
         self._cancel_idle(loops)
@@ -149,7 +149,7 @@ class Supervisor:
         self._events.emit(LoopEnded(running.loop.name, drained=has_finished and has_drained))
 
     async def _end_tick(self, running: Running, shutdown: Shutdown) -> bool:
-        """Wait for the current tick until the finish phase ends, then cancel it. Return whether the tick ended by
+        """Let the current tick run until the finish phase ends, then cancel it. Return whether the tick ended by
         itself.
         """
         keeper = _keeper(running)
@@ -252,8 +252,7 @@ class Supervisor:
 
     def _rest_together(self, every: timedelta) -> timedelta:
         """Return the time until the next multiple of ``every`` since the start, so that loops with the same interval
-        wake at the same instant. If less than half of the interval is left until then, return the whole interval
-        instead.
+        wake at the same instant. If that is less than half of the interval away, return the whole interval instead.
         """
         left = every - timedelta(seconds=self._clock.monotonic() - self._began) % every
         return left if left * 2 > every else every
@@ -280,8 +279,8 @@ class Supervisor:
         return wait
 
     def _note_restart(self, running: Running, stuck_tick: StuckTick, stop: asyncio.Event) -> timedelta:
-        """Record a restart after a stuck tick and return the wait before the next tick. Raises LoopGaveUp after too
-        many restarts.
+        """Record a restart after a stuck tick, and return how long to wait before the next tick. Raises LoopGaveUp
+        after too many restarts.
         """
         now, policy = self._clock.monotonic(), running.policy
         running.failures += 1
@@ -312,13 +311,13 @@ def _keeper(running: Running) -> "asyncio.Task[None]":
 
 
 def _finishes(running: Running) -> bool:
-    """Return whether a shutdown lets the current tick end."""
+    """Return whether the current tick may end by itself during a shutdown."""
     return running.policy.finishes_tick or drain_of(running.loop) is not None
 
 
 async def _refuse_exit(code: Awaitable[T]) -> T:
-    """Await a loop's code and turn ``sys.exit`` into a failure. An exit would end the other loops, perhaps with a
-    success code.
+    """Await a loop's code and turn ``sys.exit`` into a failure. Otherwise one loop's exit would end the other loops
+    too, perhaps with a success code.
     """
     try:
         return await code

@@ -1,4 +1,4 @@
-"""Targets: deliver the fires of jobs to functions and endpoints, and alerts to outside services."""
+"""Targets, which deliver job fires to functions and endpoints, and alerts to outside services."""
 
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final

@@ -1,4 +1,4 @@
-"""Targets of jobs: one calls a function in this process, and another protects a target with a circuit breaker."""
+"""Job targets: one calls a function in this process, and one protects another target with a circuit breaker."""
 
 import asyncio
 import inspect
@@ -34,7 +34,7 @@ STUBBORN = MOST_CANCELS * CANCEL_GRACE
 
 
 class CallTarget:
-    """Calls a function, and passes the run if the function takes an argument. A plain ``def`` runs in a thread, which
+    """Calls a function, with the run as its argument if the function takes one. A plain ``def`` runs in a thread, which
     cannot be stopped early.
     """
 
@@ -65,8 +65,8 @@ class CallTarget:
                 raise error
 
     async def _attempt(self, run: Run) -> Called:
-        """Run the function until the deadline. Raise CancelIgnored if the function keeps running after its
-        cancellation.
+        """Run the function until the deadline. Raise CancelIgnored if the function keeps running after it was
+        cancelled.
         """
         what, inside = f"job {run.execution.job}", list[asyncio.Task[Any] | None]()
 
@@ -105,8 +105,8 @@ class CallTarget:
 
 
 def outcome_of(returned: object) -> Outcome:
-    """Convert the return value of a function to an outcome. None means done, a number is the item count, and an outcome
-    stays unchanged.
+    """Convert a function's return value to an outcome. None means done, a number is the item count, and an outcome is
+    returned unchanged.
     """
     match returned:
         case None:
@@ -170,8 +170,8 @@ class BreakerTarget:
 
 
 def report_of(ending: Ending) -> EffectReport | None:
-    """Convert the outcome of a run to a report for the circuit breaker of the called service. Return None if the
-    outcome does not show whether the service works.
+    """Convert a run's outcome to a report for the circuit breaker of the called service. Return None if the outcome
+    does not show whether the service works.
     """
     code = ending.response_code
     match ending.status:
@@ -191,8 +191,8 @@ def report_of(ending: Ending) -> EffectReport | None:
 
 
 def _refusal(run: Run, hold: Hold) -> Ending:
-    """Return the outcome of a delivery that the circuit breaker held back: skipped, or an error if the run was taken
-    over. A run that was taken over may have been delivered before, so it must not be recorded as skipped.
+    """Return the outcome of a delivery that the circuit breaker held back: skipped or, if the run was taken over from
+    another process, an error. Such a run may already have been delivered, so it must not be recorded as skipped.
     """
     if run.execution.attempt > 1:
         return Ending(status=Status.ERROR, error=hold.reason)

@@ -2,7 +2,7 @@
 
 The execution's id is sent as ``Idempotency-Key``, so a delivery that is repeated after a crash takes effect only once.
 The remaining time is sent as ``X-Batuta-Timeout`` in seconds, so that the endpoint stops when the scheduler stops
-waiting, even if the clocks differ. ``X-Batuta-Deadline`` contains the same limit as an instant of the scheduler's
+waiting, even if the clocks differ. ``X-Batuta-Deadline`` contains the same limit as an instant by the scheduler's
 clock.
 """
 
@@ -43,7 +43,7 @@ AGREED = frozenset({"status", "items_processed", "reason", "reason_code", "reaso
 
 @cache
 def never_sent() -> "tuple[type[httpx2.TransportError], ...]":
-    """Return the classes of errors that prove that the request was not sent. After such an error, a retry is safe."""
+    """Return the error classes that prove that the request was not sent. After such an error, a retry is safe."""
     import httpx2  # imported inside functions, because a command that only lists jobs makes no call
 
     return (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
@@ -60,7 +60,7 @@ class Answer:
 
 
 class HttpCaller:
-    """The HTTP client of all targets in a process. It follows no redirects, ignores proxies from the environment, and
+    """The HTTP client for all targets in a process. It follows no redirects, ignores proxies from the environment, and
     limits the size of responses.
     """
 
@@ -81,7 +81,7 @@ class HttpCaller:
             return replace(_answer(response.status_code, bytes(body)), retry_at=self._retry_at(response))
 
     async def send(self, method: str, url: str, body: bytes | None = None) -> int:
-        """Send a request and return the status. The response body is not read."""
+        """Send a request and return the response's status code. The response body is not read."""
         headers = {} if body is None else {"Content-Type": "application/json"}
         async with self._client(url).stream(method, url, headers=headers, content=body) as response:
             return response.status_code
@@ -97,7 +97,7 @@ class HttpCaller:
 
     def _client(self, url: str) -> "httpx2.AsyncClient":
         """Return the client for a URL. The client for encrypted connections is created on first use, because loading
-        the certificates takes 30 ms and some megabytes.
+        the certificates takes 30 ms and several megabytes.
         """
         is_encrypted = not url.lower().startswith("http:")
         if is_encrypted not in self._clients:
@@ -117,8 +117,8 @@ class HttpTarget:
     repeatable = True
 
     def __init__(self, url: str, caller: HttpCaller, token: str | None = None, *, any_success: bool = False) -> None:
-        """Create the target. If ``any_success`` is true, every 2xx answer is a success, even if it is not a JSON
-        object.
+        """Create the target. If ``any_success`` is true, every 2xx response is a success, even if its body is not a
+        JSON object.
         """
         self._any_success = any_success
         self._url = url
@@ -224,8 +224,8 @@ def ending_of(answer: Answer, *, any_success: bool = False) -> Ending:
 
 
 def _ending_of_answer(code: int, body: Mapping[str, Any]) -> Ending:
-    """Return the outcome of a 2xx response. No body, or an object without a status (from an endpoint outside Batuta),
-    means success.
+    """Return the outcome of a 2xx response. A response without a body, or with an object that has no status (from an
+    endpoint outside Batuta), means success.
     """
     items, reason = body.get("items_processed"), _reason(body)
     match body.get("status", "ok"):
@@ -264,7 +264,7 @@ def _refusal(code: int, body: Mapping[str, Any]) -> Reason:
 
 
 def _reason(body: Mapping[str, Any]) -> str:
-    """Return the reason in the endpoint's response, with its code and facts if the response contains them."""
+    """Return the reason that the endpoint's response gives, with its code and facts if the response contains them."""
     said = body.get("reason")
     if not said or not isinstance(said, str):
         return reasons.NO_REASON()

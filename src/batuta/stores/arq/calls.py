@@ -5,14 +5,14 @@
     batuta:ended:RELAY    ids of ended calls, for the relay that sent them
 
 A call is current until a relay takes its outcome. The entry ``batuta:call:TASK`` then records the lease of that relay.
-The entry decides what a relay does with a task that it claims:
+This entry determines what a relay does with a task that it claims:
 
 - If a call is in progress, the relay waits for that call instead of sending another call.
 - If the previous relay took the outcome but died before it settled the task, the relay uses the outcome of that call.
   The recorded lease reveals this case, because a rescue raises the fence by two and the attempt by one. The relay makes
   the call current again, so that a third relay can adopt the call too.
 
-Therefore neither the shutdown nor the death of a relay makes a task run twice.
+Therefore a task does not run twice when a relay shuts down or dies.
 """
 
 import asyncio
@@ -70,13 +70,15 @@ return 0
 
 
 def redis_timeout() -> asyncio.Timeout:
-    """Return the timeout of a Redis command. Without a timeout, a network that drops packets would raise no error."""
+    """Return the timeout for a Redis command. Without a timeout, a network that drops packets would block the command
+    and raise no error.
+    """
     return asyncio.timeout(ANSWERS_WITHIN.total_seconds())
 
 
 async def current_call(redis: ArqRedis, lease: Lease) -> CallId:
-    """Return the call of the task that is in progress, or whose outcome is not settled. If the task has no such call,
-    return a new call, which becomes current.
+    """Return the task's call that is in progress or whose outcome has not been settled. If the task has no such call,
+    create one, make it the current call and return it.
     """
     key, call = _call_key(lease.id), call_of(lease)
     if await redis.set(key, call, nx=True, ex=CURRENT_FOR):
@@ -96,7 +98,7 @@ async def is_current(redis: ArqRedis, task: TaskId, call: CallId) -> bool:
 
 
 async def mark_taken(redis: ArqRedis, calls: Iterable[tuple[CallId, Lease]]) -> None:
-    """Record that a relay took the outcomes of these calls, and which lease it held for each of them."""
+    """Record that a relay has taken the outcomes of these calls, and which lease it held for each task."""
     kept = int(TAKEN_FOR.total_seconds())
     async with redis.pipeline(transaction=False) as together:
         for call, lease in calls:
@@ -157,7 +159,7 @@ def encode_call(call: dict[str, Any]) -> bytes:
 
 
 def decode_call(data: bytes) -> dict[str, Any]:
-    """Decode an ARQ call or result. Raises ValueError or TypeError if the value is not JSON, or has another structure.
+    """Decode an ARQ call or result. Raises ValueError or TypeError if the value is not JSON or has the wrong structure.
 
     ARQ does not check the types itself, and a wrong type would end its worker.
     """

@@ -1,18 +1,18 @@
-"""ArqRelay: sends tasks to ARQ and receives their outcomes. The table of tasks is the outbox and the record; Redis only
-transports the calls.
+"""ArqRelay: sends tasks to ARQ and receives their outcomes. The task table is both the outbox and the permanent record;
+Redis only transports the calls.
 
     enqueue ─▶ tasks (SQL) ─▶ a worker claims the row and renews its lease; the relay sends the call
                                         │                                     ▲
                                         ▼                                     │ the outcome under its own key, and the
                                  ARQ's queue ─▶ an ARQ worker runs it ────────┘ call's id in the list of the relay
 
-A loss of Redis loses no task, because the relay sends a lost call again. Retries, time limits and states work as for
-any other task. The time limit covers only the time in which ARQ reports the call as in progress; the wait for an ARQ
-worker is not included.
+If Redis loses its data, no task is lost, because the relay sends lost calls again. Retries, time limits and states work
+as for any other task. The time limit covers only the time during which ARQ reports the call as in progress, not the
+wait for an ARQ worker.
 
 A task has one current call (see ``calls``). The relay receives outcomes until the worker has drained. After that, the
 next relay that claims the task waits for the call in progress. If a task is cancelled, the relay withdraws its call,
-and aborts the call if it runs.
+and aborts the call if it is already running.
 """
 
 import asyncio
@@ -54,8 +54,8 @@ Wanted = Callable[[Collection[TaskId]], Awaitable[Collection[TaskId]]]
 
 @dataclass(slots=True)
 class _Sent:
-    """A call whose outcome the relay awaits. ``ran`` is the time that the call has been in progress so far; ``seen_at``
-    is when it was last observed in progress.
+    """A call whose outcome the relay is awaiting. ``ran`` is the time that the call has been in progress so far;
+    ``seen_at`` is when it was last observed in progress.
 
     ``is_taken`` is true once this relay has read the outcome. From then on, only this relay may settle the task.
     """
@@ -149,7 +149,7 @@ class ArqRelay:
         return Idle(self._clock.now() + LOOK)
 
     async def drain(self, grace: timedelta) -> None:
-        """Withdraw the calls of cancelled tasks. All other calls stay in Redis for the next relay."""
+        """Withdraw the calls of cancelled tasks, and leave all other calls in Redis for the next relay."""
         if self._dropped:
             with suppress(*REDIS_ERRORS):
                 await self._withdraw_cancelled(self._client())
@@ -175,7 +175,7 @@ class ArqRelay:
                 await redis.enqueue_job(task.name, dumps(call_data), _job_id=call)
 
     def _client(self) -> ArqRedis:
-        """Return the Redis client, which connects with its first command. The relay stores the client before it
+        """Return the Redis client, which connects when it sends its first command. The client is stored before it
         connects, so that ``close`` also closes a connection whose caller was cancelled.
         """
         if self._redis is None:
@@ -184,7 +184,9 @@ class ArqRelay:
         return self._redis
 
     async def _close_idle(self) -> None:
-        """Close idle connections. After an outage they may be dead, and each dead connection would cost a timeout."""
+        """Close idle connections. They may be dead after an outage, and using a dead connection would cost one timeout
+        each.
+        """
         if self._redis is None:
             return
         pool: Any = self._redis.connection_pool
@@ -193,8 +195,8 @@ class ArqRelay:
             await pool.release(idle)
 
     async def _receive(self, redis: ArqRedis) -> None:
-        """Read the outcomes of the calls that were reported as ended. At intervals of LOST_AFTER, check all awaited
-        calls instead, in case a report was lost.
+        """Read the outcomes of the calls that were reported as ended. Once per LOST_AFTER, check all awaited calls
+        instead, in case a report was lost.
         """
         is_all = self._clock.now() - self._looked_at > LOST_AFTER
         ids = list(self._waiting) if is_all else await self._read_reports(redis)
@@ -276,16 +278,16 @@ class ArqRelay:
 
 
 def _raise_lost_cancellation() -> None:
-    """Raise the cancellation that ``asyncio.wait_for`` lost inside the Redis client. In Python 3.11, ``wait_for`` loses
-    a cancellation that arrives just after the awaited command has ended.
+    """Raise the cancellation that ``asyncio.wait_for`` swallowed inside the Redis client. In Python 3.11, ``wait_for``
+    swallows a cancellation that arrives just after the awaited command has ended.
     """
     if (task := asyncio.current_task()) is not None and task.cancelling():
         raise asyncio.CancelledError
 
 
 def _limit_answers(redis: ArqRedis) -> ArqRedis:
-    """Set a socket timeout for every reply of Redis. Without it, a cancelled call could wait indefinitely for the reply
-    to its clean-up command.
+    """Set a socket timeout for every reply from Redis. Without it, a cancelled call could wait indefinitely for the
+    reply to its clean-up command.
     """
     pool: Any = redis.connection_pool
     pool.connection_kwargs["socket_timeout"] = calls.ANSWERS_WITHIN.total_seconds()

@@ -1,4 +1,4 @@
-"""ArqRunner: runs the calls of a relay in an ARQ worker and stores their outcomes in Redis."""
+"""ArqRunner: runs a relay's calls in an ARQ worker and stores their outcomes in Redis."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import field
@@ -34,8 +34,8 @@ DATABASE_AWAY = define("database_away", "the database does not answer")
 
 
 class ArqRunner:
-    """A supervised loop that pings Redis next to an ARQ worker. While Redis is unavailable, its tick fails, and the
-    heartbeat of the loop shows the failure.
+    """A supervised loop that runs beside an ARQ worker and pings Redis. While Redis is unavailable, the loop's tick
+    fails, so its heartbeat shows the failure.
     """
 
     name = ARQ_RUNNER
@@ -52,8 +52,8 @@ class ArqRunner:
 
 @dataclass(frozen=True, slots=True)
 class RunnerContext:
-    """The objects that an ARQ worker needs to run calls. ``report`` stores the progress of a call. ``wanted`` selects
-    from the given tasks those that have neither ended nor been cancelled.
+    """The objects that an ARQ worker needs to run calls. ``report`` stores a call's progress. ``wanted`` returns those
+    of the given tasks that have neither ended nor been cancelled.
     """
 
     report: Callable[[Lease, Json], Awaitable[None]]
@@ -72,8 +72,8 @@ class RunnerContext:
             raise
 
     def hide_running(self, redis: ArqRedis) -> None:
-        """Remove the calls that this process already runs from the result of ARQ's poll. ARQ would send three Redis
-        commands for each of them.
+        """Remove the calls that this process is already running from the result of ARQ's poll. Otherwise ARQ would send
+        three Redis commands for each of them.
         """
         listed = redis.zrangebyscore
 
@@ -119,8 +119,8 @@ async def _run(task: AnyTask, redis: ArqRedis, call: calls.CallId, call_data: An
 
 
 async def _outcome_without_run(lease: Lease, here: RunnerContext) -> Returned | None:
-    """Return a cancellation if the task was cancelled or ended while its call waited, or a snooze if the database is
-    unavailable. Return None if the task must run.
+    """Return the outcome of a call that must not run: a cancellation if its task was cancelled or ended while the call
+    was waiting, or a snooze if the database is unavailable. Return None if the task must run.
     """
     try:
         wanted = await here.wanted([lease.id])

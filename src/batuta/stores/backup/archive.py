@@ -1,4 +1,4 @@
-r"""Format of a backup file.
+r"""The format of a backup file.
 
     BATUTA BACKUP 1\n
     <SHA-256 of everything below, in hexadecimal>\n
@@ -180,8 +180,8 @@ def scratch(file: Path, kind: str) -> Path:
     """Return a new name for a temporary file next to ``file``. Delete the temporary files of dead processes, because
     they contain personal data.
 
-    Files with the pid of this process are also deleted: in a container every run may have the same pid, so they come
-    from an earlier run.
+    Files named with this process's own pid are also deleted: in a container every process may get the same pid, so
+    these files come from an earlier run.
     """
     for left in file.parent.glob(f".{glob.escape(file.name)}.*.{kind}*"):
         pid = left.name.removeprefix(f".{file.name}.").partition(".")[0]

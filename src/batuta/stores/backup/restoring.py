@@ -25,7 +25,7 @@ from batuta.stores.sql.queries import in_dialect, load_queries, query_of
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
     """A restore of this database from a backup. ``taken_at`` is when the backup was written; ``by`` is the operator who
-    restored it.
+    restored the database.
     """
 
     taken_at: datetime
@@ -35,23 +35,23 @@ class Restored:
 
 
 class Restoring(Protocol):
-    """A component with rows that must survive a restore, for example rows about finished runs."""
+    """A component that owns rows that must survive a restore, such as rows about finished runs."""
 
     async def collect(self, old: Reading, since: datetime) -> object:
-        """Read the facts that must survive the restore from the old database. ``since`` is when the backup was
-        taken.
+        """Read the component's facts that must survive the restore from the old database. ``since`` is when the backup
+        was taken.
         """
         ...
 
     async def apply(self, new: Transaction, collected: Any, restored: Restored) -> Mapping[str, int]:
-        """Write the collected facts into the restored database, in the transaction of the restore, and return counts by
+        """Write the collected facts into the restored database, in the restore's transaction, and return counts by
         name. ``collected`` is None if the old database was not readable.
         """
         ...
 
 
 def as_values(rows: Iterable[Row], json: Sequence[str] = ()) -> list[dict[str, object]]:
-    """Convert rows to the values of an INSERT. ``json`` names the columns of type JSONB."""
+    """Convert rows to values for an INSERT. ``json`` names the JSONB columns."""
     return [{name: AsJson(value) if name in json else value for name, value in dict(row).items()} for row in rows]
 
 
@@ -59,7 +59,7 @@ async def insert_rows(
     new: Transaction, dialect: Dialect, table: str, rows: Sequence[Mapping[str, object]], conflict: str = "DO NOTHING"
 ) -> int:
     """Insert rows unchanged and return how many were written. ``conflict`` is the ON CONFLICT action for rows that
-    exist already.
+    already exist.
     """
     if not rows:
         return 0
@@ -122,7 +122,7 @@ def engine_restore_queries(dialect: Dialect) -> EngineRestoreQueries:
 
 
 class DatabaseId:
-    """The id that a database shares with its backups. Two databases with the same id are states of one database at
+    """The id that a database shares with its backups. Two databases with the same id are copies of one database from
     different times.
     """
 
@@ -144,8 +144,8 @@ class DatabaseId:
 
 
 async def blind_restores(database: Database) -> list[Restored]:
-    """Return the restores whose old database was not readable, so that the events since the backup are unknown. The
-    restore with the oldest backup comes first.
+    """Return the restores for which the old database was not readable, so that the events since the backup are unknown.
+    The restore from the oldest backup comes first.
     """
     row = await database.one(engine_restore_queries(database.dialect).fact, name=RESTORES)
     found = [
@@ -162,8 +162,8 @@ async def blind_restores(database: Database) -> list[Restored]:
 
 
 class EngineRestoring:
-    """Preserves the engine's own facts across a restore: runs of jobs, ended tasks, switches, settings, tokens and
-    limits. Leases from the backup are released.
+    """Preserves the engine's own facts across a restore: job runs, ended tasks, switches, settings, tokens and limits.
+    Leases from the backup are released.
     """
 
     def __init__(self, dialect: Dialect, queues: Sequence[QueueTable], ids: Ids) -> None:

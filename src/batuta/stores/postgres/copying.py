@@ -56,8 +56,8 @@ async def snapshot(database: PostgresDatabase) -> "AsyncIterator[Connection]":
 async def copy_out(
     connection: "Connection", archive: ArchiveWriter, ours: Sequence[str], progress: Callable[[str, int], None]
 ) -> tuple[dict[str, Table], dict[str, int]]:
-    """Write each table as a member of the archive. Return the tables with their row counts, and the values of their
-    sequences.
+    """Write each table as a member of the archive. Return the tables with their row counts, and the current values of
+    the tables' sequences.
     """
     tables = {}
     for name in await in_order(connection, ours):
@@ -70,8 +70,8 @@ async def copy_out(
 
 
 async def copy_in(connection: "Connection", archive: ArchiveReader, progress: Callable[[str, int], None]) -> None:
-    """Fill the empty tables from the archive, in the caller's transaction. Raise BackupDamaged if the number of rows of
-    a table differs from the manifest.
+    """Fill the empty tables from the archive, in the caller's transaction. Raise BackupDamaged if a table's row count
+    differs from the manifest.
     """
     manifest = archive.manifest
     for name in await in_order(connection, list(manifest.tables)):

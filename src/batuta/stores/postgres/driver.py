@@ -313,7 +313,7 @@ class PostgresDatabase(Transaction):
 
     @asynccontextmanager
     async def _connection(self, is_done: Callable[[], bool] = lambda: True) -> "AsyncIterator[Pooled]":
-        """Yield a connection of the pool. At the end of the block, ``is_done`` returns whether everything is committed;
+        """Yield a connection from the pool. At the end of the block, ``is_done`` tells whether everything is committed;
         if it returns False, the transaction is rolled back.
         """
         pool = self._pool
@@ -369,8 +369,8 @@ class PostgresDatabase(Transaction):
 
 
 class PostgresListener:
-    """A connection that receives notifications. ``probe`` detects that the connection has broken without an error, or
-    that a pooler has replaced the session.
+    """A connection that receives notifications. ``probe`` detects that the connection has broken without raising an
+    error, or that a pooler has replaced the session.
     """
 
     period = timedelta(seconds=15)
@@ -390,8 +390,8 @@ class PostgresListener:
 
 
 class PollingListener:
-    """Replacement for LISTEN where LISTEN is impossible. It reports a possible change every second, so that new work
-    starts within a second.
+    """A replacement for connections on which LISTEN is impossible. It reports a possible change every second, so that
+    new work starts within a second.
     """
 
     period = timedelta(seconds=1)
@@ -509,4 +509,4 @@ def _decode_instant(counted: tuple[int]) -> datetime:
 
 
 async def _skip_reset(connection: "Connection") -> None:
-    """Do nothing instead of resetting the session, because no session state survives a transaction."""
+    """Do nothing. asyncpg would reset the session here, but no session state survives a transaction."""

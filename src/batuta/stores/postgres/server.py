@@ -1,7 +1,7 @@
 """Access to a PostgreSQL server, either directly or through a pooler that gives every transaction another session.
 
 Behind such a pooler (PgBouncer's transaction mode) no session setting survives a transaction. So the driver sends no
-start-up parameters, names no prepared statements, and begins every transaction with its own ``SET LOCAL``.
+start-up parameters, uses no named prepared statements, and begins every transaction with its own ``SET LOCAL``.
 ``LISTEN`` needs a direct address.
 
 ``?pooler=transaction`` in the address declares a pooler; ``?pooler=none`` declares that there is none. Without this
@@ -39,18 +39,18 @@ class PostgresServer:
 
     @property
     def listens_at(self) -> str | None:
-        """The address for LISTEN, or None if the process polls the tables instead."""
+        """The address for LISTEN, or None if the process must poll the tables instead."""
         return self.direct_url or (None if self.is_pooled else self.url)
 
     def connecting(self, limits: Limits) -> dict[str, Any]:
-        """Return the arguments of ``asyncpg.connect``; they differ if the server is behind a pooler."""
+        """Return the arguments for ``asyncpg.connect``, which depend on whether the server is behind a pooler."""
         if self.is_pooled:
             return {"statement_cache_size": 0}
         return {"server_settings": _session(limits)}
 
     def beginning(self, statement: str, limits: Limits) -> str:
-        """Return the statement that begins a transaction. Behind a pooler, the result also contains the ``SET LOCAL``
-        statements for the transaction's limits. Both forms take one round trip.
+        """Return the statement that begins a transaction. Behind a pooler, the statement also sets the transaction's
+        limits with ``SET LOCAL``. Either form takes one round trip.
         """
         if not self.is_pooled:
             return statement

@@ -1,5 +1,5 @@
-"""Stores alerts in ``health_causes`` and ``alertas_enviados``, incidents in ``health_incidents``, and the lease of the
-process that decides about alerts.
+"""Stores alerts in ``health_causes`` and ``alertas_enviados``, incidents in ``health_incidents``, and the lease that
+lets one process at a time decide about alerts.
 """
 
 from collections.abc import Callable, Sequence
@@ -68,8 +68,8 @@ class SqlIncidents:
         """Record a change of health that an operator or another system reports. A change to critical opens an incident.
         A change from critical closes the open incident of the same source.
 
-        Return the incident, and whether a new row was inserted. A change that neither opens nor closes an incident is
-        stored as an incident that is already resolved.
+        Return the incident and a flag that is true if a new row was inserted. A change that neither opens nor closes an
+        incident is stored as an incident that is already resolved.
         """
         is_critical = new.to_status == Grade.CRITICAL
         async with self._database.transaction() as transaction:

@@ -1,5 +1,5 @@
-"""The audit log. An operator's action is recorded in the transaction of the action; an access to personal data is
-recorded in a separate transaction.
+"""The audit log. An operator's action is recorded in the same transaction as the action itself; an access to personal
+data is recorded in a separate transaction.
 """
 
 from datetime import datetime
@@ -34,8 +34,8 @@ class Entry:
 
 
 class AuditLog:
-    """Records operators' changes, each in the transaction of the change: who changed what, with the values before and
-    after.
+    """Records operators' changes, each in the same transaction as the change itself: who changed what, with the values
+    before and after.
     """
 
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
@@ -78,21 +78,21 @@ class AccessLog:
         self._queries = load_queries(AuditQueries, STATEMENTS / "audit.sql", database.dialect)
 
     async def note(self, *, actor: str, action: str, subject: str, **facts: Json) -> None:
-        """Record an access. ``facts`` are counts and settings of the access, never personal data."""
+        """Record an access. ``facts`` are counts and settings that describe the access, never personal data."""
         async with self._database.transaction() as transaction:
             await self._audit.note(
                 transaction, actor=actor, action=action, subject=subject, after=facts, now=self._clock.now()
             )
 
     async def list_before(self, before: datetime, before_id: str, limit: int) -> list[Entry]:
-        """Return the newest ``limit`` entries before the entry with the instant ``before`` and the id ``before_id``,
-        newest first.
+        """Return the newest ``limit`` entries that precede the entry with the instant ``before`` and the id
+        ``before_id``, newest first.
         """
         rows = await self._database.all(self._queries.listed, before=before, before_id=before_id, limit=limit)
         return [from_row(Entry, row, id=str(row["id"])) for row in rows]
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        """Delete at most ``limit`` entries about data access that are older than ``before``, and return their number.
-        Entries about operators' actions stay.
+        """Delete at most ``limit`` entries about data access that are older than ``before``, and return how many were
+        deleted. Entries about operators' actions are kept.
         """
         return await self._database.run(self._queries.prune_access, before=before, limit=limit)

@@ -1,4 +1,4 @@
-"""Stores the calls of job endpoints in ``job_calls``, so that a repeated request returns the first response."""
+"""Stores calls to job endpoints in ``job_calls``, so that a repeated request gets the same response as the first."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -28,7 +28,7 @@ class SqlJobCalls:
         self, database: Database, now: Callable[[], datetime | None] = lambda: None, *, liveness: Database | None = None
     ) -> None:
         """Create the store. ``now`` returns the time to write, or None to use the database's clock. ``liveness`` is a
-        separate set of connections, so that handlers cannot delay the store.
+        separate set of connections, so that handlers cannot delay these writes.
         """
         self._background = database
         self._database = liveness or database

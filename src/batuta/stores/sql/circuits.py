@@ -1,5 +1,5 @@
-"""Stores circuit breakers in ``circuits``. Every transition is also a row of ``circuit_transitions``, written in the
-same transaction.
+"""Stores circuit breakers in ``circuits``. Every transition is also recorded in ``circuit_transitions``, in the same
+transaction.
 """
 
 from collections.abc import Sequence

@@ -22,7 +22,7 @@ from batuta.stores.sql.queries import load_queries
 
 async def read_offset(within: Reading, now: datetime, *, is_own: bool) -> timedelta:
     """Return how far the database's clock is ahead of ``now``. If ``is_own`` is true, the store uses this process's
-    clock, and the result is zero.
+    clock, so the result is zero.
     """
     return timedelta(0) if is_own else await read_clock(within) - now
 
@@ -114,14 +114,14 @@ class SqlSwitches:
         self._audit = AuditLog(database.dialect, ids)
 
     async def read(self, key: str, within: Reading | None = None) -> Switch | None:
-        """Return a switch, or None if no operator has set it. If the switch is read in the transaction of a claim, its
-        value cannot change before the transaction ends.
+        """Return a switch, or None if no operator has set it. If the switch is read in a claim's transaction, its value
+        cannot change before that transaction ends.
         """
         row = await (within or self._database).one(self._queries.switch, key=key)
         return None if row is None else _switch(row)
 
     async def all(self, within: Reading | None = None) -> dict[str, Switch]:
-        """Return every switch that an operator has set, by key."""
+        """Return all switches that operators have set, as a mapping from key to switch."""
         rows = await (within or self._database).all(self._queries.all)
         return {row["key"]: _switch(row) for row in rows}
 

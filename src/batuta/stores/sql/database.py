@@ -23,7 +23,7 @@ Values: TypeAlias = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class AsJson:
-    """Marks a value for a JSONB column. The mark is necessary because SQLite does not know the type of the column.
+    """Marks a value for a JSONB column. The mark is necessary because SQLite does not know the column's type.
     ``AsJson(None)`` stores SQL NULL.
     """
 
@@ -45,14 +45,14 @@ Value = TypeVar("Value", bound=AnyDataclass)
 
 
 def from_row(kind: type[Value], row: Row, **others: object) -> Value:
-    """Create a dataclass instance from the columns that have the names of its fields. ``others`` supplies the remaining
-    fields.
+    """Create a dataclass instance from the columns that have the same names as its fields. ``others`` supplies the
+    remaining fields.
     """
     return kind(**{name: row[name] for name in kind.__dataclass_fields__ if name not in others}, **others)
 
 
 def to_values(value: AnyDataclass, **others: object) -> dict[str, object]:
-    """Return the fields of a dataclass as values for a statement. ``others`` overrides fields or adds values."""
+    """Return a dataclass's fields as values for a statement. ``others`` overrides fields or adds values."""
     return {name: getattr(value, name) for name in value.__dataclass_fields__} | others
 
 
@@ -159,8 +159,8 @@ class Database(Transaction, Protocol):
     async def close(self) -> None: ...
 
     def check_free(self) -> None:
-        """Raise TransactionMisuse if the current asyncio task has an open transaction. If such a task waited for a
-        write of another task, both could deadlock.
+        """Raise TransactionMisuse if the current asyncio task has an open transaction. A task that waited for another
+        task's write while holding a transaction open could deadlock with it.
         """
         ...
 
@@ -169,8 +169,8 @@ class Database(Transaction, Protocol):
         ...
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
-        """Open a transaction that commits if the block succeeds. Inside the block, use only this transaction and open
-        no second one.
+        """Open a transaction that commits if the block succeeds. Inside the block, run all statements through this
+        transaction and do not open a second one.
         """
         ...
 
@@ -179,14 +179,14 @@ class Database(Transaction, Protocol):
         ...
 
     async def listen(self, on_change: Callable[[str | None], None]) -> ChangeListener:
-        """Call ``on_change`` with the name of the queue when a process enqueues work. The name None means that any
-        queue may have changed.
+        """Call ``on_change`` with a queue's name when a process enqueues work in it. The name None means that any queue
+        may have changed.
         """
         ...
 
     async def watch(self, on_change: Callable[[str | None], None]) -> ChangeListener:
-        """Call ``on_change`` when any process has changed a row that this process waits for. On PostgreSQL the argument
-        names the change. On SQLite the function is called after every commit, with None.
+        """Call ``on_change`` when any process has changed a row that this process is waiting for. On PostgreSQL the
+        argument names the change. On SQLite the function is called after every commit, with None.
         """
         ...
 
@@ -265,8 +265,8 @@ class StatementGuard:
 
 
 def check_values(query: Query, values: Values) -> Values:
-    """Return the values if they match the query's parameters and every instant has a time zone. Otherwise raise
-    StatementRefused.
+    """Return the values if they match the query's parameters and every instant among them has a time zone. Otherwise
+    raise StatementRefused.
     """
     if values.keys() != set(query.parameters):
         expected, given = ", ".join(query.parameters) or "nothing", ", ".join(values) or "nothing"

@@ -1,4 +1,4 @@
-"""Encrypted columns: counts the values that each key encrypted, and encrypts all values again with the first key of the
+"""Counts the values of encrypted columns by encryption key, and encrypts all of them again with the first key of the
 key ring (a rotation).
 
 A rotation reads the rows of a column in the order of their ids, and writes a bounded number of rows in each
@@ -28,8 +28,8 @@ class EncryptedColumn:
     """A column whose values ``Encryption`` encrypts. ``id`` is the primary key of the table.
 
     ``is_json`` is False for a text column. ``in_list`` is True if the column contains a list whose first two elements
-    are encrypted together. ``digest`` names a column with a digest of the plain value; a random text replaces this
-    digest when the plain value is encrypted.
+    are encrypted together. ``digest`` names a column with a digest of the plain value; when the plain value is
+    encrypted, a random string replaces this digest.
     """
 
     table: str
@@ -83,7 +83,7 @@ class EncryptedColumns:
 
     async def rotate(self, column: EncryptedColumn) -> AsyncIterator[int]:
         """Encrypt every value with the first key of the key ring. After each transaction, yield the number of values
-        that it encrypted.
+        encrypted in it.
         """
         current = f"%{MARK}v1.{self._encryption.names[0]}.%"
         older = self._query(column, f"CAST({column.column} AS TEXT) NOT LIKE :current", writes=True)
@@ -102,8 +102,8 @@ class EncryptedColumns:
                 return
 
     def _again(self, row: Row, column: EncryptedColumn) -> dict[str, Any] | None:
-        """Return the values of a row, encrypted again with the first key. Return None if the row contains no value to
-        encrypt, or if the value is encrypted with a key that is not in the key ring.
+        """Return a row's values, encrypted again with the first key. Return None if the row contains no value to
+        encrypt, or if its value is encrypted with a key that is not in the key ring.
         """
         stored, sealed = row[column.column], _sealed(row[column.column], column)
         if _is_empty(stored) or (
@@ -136,13 +136,13 @@ class EncryptedColumns:
 
 
 def _sealed(stored: object, column: EncryptedColumn) -> str | None:
-    """Return the encrypted text of a stored value, or None if the value is plain."""
+    """Return the encrypted text in a stored value, or None if the value is not encrypted."""
     value = stored[0] if column.in_list and isinstance(stored, list) and stored else stored
     return value if isinstance(value, str) and is_sealed(value) and name_of_key(value.removeprefix(MARK)) else None
 
 
 def _is_empty(stored: object) -> bool:
-    """Return whether the value needs no encryption: it is JSON null, or the empty list that replaces erased
+    """Return whether the value needs no encryption because it is JSON null, or the empty list that replaces erased
     arguments.
     """
     return stored is None or stored == []

@@ -88,7 +88,7 @@ class SqlTimetables:
         return None if row is None else str(row["fingerprint"])
 
     async def hold(self, transaction: Transaction) -> Sequence[str]:
-        """Lock all timetables until the transaction ends, and return their fingerprints in the order of deployment."""
+        """Lock all timetables until the transaction ends, and return their fingerprints in deployment order."""
         return [row["fingerprint"] for row in await transaction.all(self._queries.hold)]
 
     async def activate(self, transaction: Transaction, fingerprint: str) -> None:
@@ -222,8 +222,8 @@ class SqlExecutionLog:
         return replace(opened, replaced=replaced) if replaced else opened
 
     async def _end_replaced(self, transaction: Transaction, jobs: Collection[str], now: datetime) -> frozenset[str]:
-        """Close the rows of the current runs of these jobs. A process that executes such a run cancels it when it next
-        renews the lease.
+        """Close the execution-log rows of these jobs' current runs. The process that is executing such a run cancels it
+        at the next lease renewal.
         """
         if not jobs:
             return frozenset()
@@ -235,8 +235,8 @@ class SqlExecutionLog:
     async def open_manual(
         self, job: Registration, lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
     ) -> Opened:
-        """Open a run that an operator requested, as ``open_due`` opens a due run. If no scheduler has registered the
-        job yet, register it first.
+        """Open a run that an operator requested, in the same way as ``open_due`` opens a due run. If no scheduler has
+        registered the job yet, register it first.
         """
         now = await self._now(self._database)
         await self._database.run(self._queries.known, **to_values(job, now=now))
@@ -365,7 +365,7 @@ class SqlExecutionLog:
         )
 
     def _own_now(self) -> datetime | None:
-        """Return the time to pass to a statement. None means that the statement uses the database's clock."""
+        """Return the time to pass to a statement. None makes the statement use the database's clock."""
         return self._clock.now() if self._own_time else None
 
     async def _now(self, within: Reading) -> datetime:
@@ -393,7 +393,7 @@ def _effective_since(changed_at: datetime | None, known: Mapping[str, Row], now:
 
 
 def _leftover_openings(row: Row, until: datetime) -> list[Opening]:
-    """Return rows that record the undecided fires of a job's old schedule as missed, because these fires will not
+    """Return rows that record a job's undecided fires from its old schedule as missed, because these fires will not
     run.
     """
     if not row["active"]:

@@ -5,10 +5,10 @@ changes are committed together or not at all.
         await connection.execute("INSERT INTO orders …")
         await enqueue_in(connection, charge, order)
 
-``enqueue_in`` takes a connection of asyncpg, an async connection of psycopg, an ``AsyncSession`` or ``AsyncConnection``
-of SQLAlchemy, or a transaction of the engine itself. ``enqueue_in_sync`` takes a connection of psycopg, sqlite3 or
-Django, or a ``Session`` or ``Connection`` of SQLAlchemy. The engine executes its statements through this object, and
-neither commits nor rolls back.
+``enqueue_in`` takes an asyncpg connection, an async psycopg connection, an SQLAlchemy ``AsyncSession`` or
+``AsyncConnection``, or one of the engine's own transactions. ``enqueue_in_sync`` takes a psycopg, sqlite3 or Django
+connection, or an SQLAlchemy ``Session`` or ``Connection``. The engine executes its statements through the object that
+it is given, and neither commits nor rolls back.
 """
 
 import re
@@ -53,15 +53,15 @@ def _bound(task: Task[P, R] | BoundTask[P, R]) -> BoundTask[P, R]:
 
 
 def _is_own_transaction(connection: object) -> bool:
-    """Return whether the object is a transaction of the engine. The result is False for a Database object, which
-    commits each statement.
+    """Return whether the object is one of the engine's own transactions. The result is False for a Database object,
+    because it commits each statement.
     """
     return Transaction in type(connection).__mro__ and not hasattr(connection, "transaction")
 
 
 def _run_now(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine without an event loop and return its value. The coroutine must never wait; it does not if a
-    synchronous connection executes its statements.
+    """Run a coroutine without an event loop and return its value. The coroutine must never wait, which is guaranteed if
+    a synchronous connection executes its statements.
     """
     try:
         work.send(None)
@@ -78,8 +78,8 @@ Execute = Callable[[str, Mapping[str, Any]], Awaitable[Answer]]
 
 
 class ForeignTransaction(Transaction):
-    """A Transaction of the engine whose statements run on a connection of another library, in the transaction that the
-    caller opened there.
+    """An engine Transaction whose statements run on another library's connection, in the transaction that the caller
+    opened there.
     """
 
     def __init__(self, dialect: Dialect, execute: Execute) -> None:
@@ -103,9 +103,9 @@ class ForeignTransaction(Transaction):
 
 
 def render(query: Query, values: Values, dialect: Dialect) -> tuple[str, dict[str, Any]]:
-    """Return the statement with ``:name`` placeholders, and its values as plain texts and numbers.
+    """Return the statement with ``:name`` placeholders, and its values as plain strings and numbers.
 
-    On PostgreSQL every value is passed as a text and converted by a cast, so that all drivers encode it in the same
+    On PostgreSQL every value is passed as a string and converted by a cast, so that all drivers encode it in the same
     way, even if the caller has registered codecs. On SQLite a value replaces the function ``now()``, which the caller's
     connection does not define.
     """
@@ -134,7 +134,7 @@ def _for_sqlite(value: object) -> Any:
 
 
 def _for_postgres(value: object) -> tuple[str, str | None]:
-    """Return the SQL expression for a value on PostgreSQL, and the text that is passed for its placeholder."""
+    """Return the SQL expression for a value on PostgreSQL, and the string that is passed for its placeholder."""
     match value:
         case None | AsJson(value=None):
             return "NULL", None
@@ -150,7 +150,7 @@ def _for_postgres(value: object) -> tuple[str, str | None]:
 
 def _open(connection: Any, *, is_sync: bool) -> ForeignTransaction:
     """Return the transaction for a connection. The module name of the connection's class reveals its library, so the
-    engine does not import it.
+    engine need not import that library.
     """
     modules = {kind.__module__.partition(".")[0] for kind in type(connection).__mro__}
     names = {kind.__name__ for kind in type(connection).__mro__}
@@ -190,7 +190,7 @@ def _now(execute: Callable[[str, Mapping[str, Any]], Answer]) -> Execute:
 
 
 def _percent(text: str) -> str:
-    """Convert the placeholders of a statement to the style of psycopg and Django, ``%(name)s``."""
+    """Convert a statement's placeholders to ``%(name)s``, the style that psycopg and Django use."""
     return re.sub(r"(?<![:\w]):([a-z_]\w*)", r"%(\1)s", text.replace("%", "%%"))
 
 

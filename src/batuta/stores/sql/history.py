@@ -1,5 +1,5 @@
-"""Queries on ``job_executions``, and the lookup of abbreviated ids that operators type. Each query uses an index, so it
-is fast at any table size.
+"""Queries on ``job_executions``, and the expansion of abbreviated ids that operators type. Each query uses an index, so
+it is fast at any table size.
 """
 
 import re
@@ -108,7 +108,7 @@ class SqlReports:
     async def _keep(
         self, name: str, now: datetime, read: Callable[[], Awaitable[Sequence[Row]]], *, is_large: bool = False
     ) -> Sequence[Row]:
-        """Return the statistics of one day, either cached or from ``read``. If they cover many runs, cache them for
+        """Return one day's statistics, either from the cache or from ``read``. If they cover many runs, cache them for
         KEPT_FOR.
         """
         kept = self._kept.get(name)
@@ -201,7 +201,7 @@ def id_range(written: str) -> tuple[str, str] | None:
 
 async def full_id(database: Database, table: str, written: str, *, column: str = "id") -> str | None:
     """Return the only id that begins with ``written``, or None if there is none. Raise AmbiguousId if several ids begin
-    with it.
+    with ``written``.
     """
     if (ids := id_range(written)) is None:
         return None

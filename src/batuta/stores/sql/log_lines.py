@@ -45,7 +45,7 @@ class SqlLogLines:
                 await transaction.run_many(self._queries.add, kept)
 
     async def of_item(self, id: str, *, after: str | None = None, limit: int = 1000) -> list[LogLine]:
-        """Return the lines of a task, an item or a run that follow the line ``after``, oldest first."""
+        """Return the lines of a task, an item or a run that follow the line with the id ``after``, oldest first."""
         if not is_uuid(id) or not is_uuid(after or FIRST):
             return []
         rows = await self._database.all(self._queries.of_item, item_id=id, after=after or FIRST, limit=limit)
@@ -64,14 +64,14 @@ class SqlLogLines:
             return str(error)
 
     async def items_between(self, least: str, most: str) -> list[str]:
-        """Return at most two ids between ``least`` and ``most`` of items that have log lines. Two are enough to show
-        that an abbreviated id is ambiguous.
+        """Return at most two ids between ``least`` and ``most`` that belong to items with log lines. Two are enough to
+        show that an abbreviated id is ambiguous.
         """
         return [str(row["item_id"]) for row in await self._database.all(self._queries.item, least=least, most=most)]
 
     async def prune(self, limit: int, *, now: datetime, longest: timedelta) -> int:
-        """Delete lines that are older than ``longest``, and lines older than a day whose item no longer exists. Return
-        the number of deleted lines.
+        """Delete lines that are older than ``longest``, and lines that are older than a day and whose item no longer
+        exists. Return the number of deleted lines.
         """
         before = now - min(WITHOUT_ITEM, longest)
         return await self._database.run(self._queries.prune, before=before, oldest=now - longest, limit=limit)

@@ -1,4 +1,4 @@
-"""Numbered migrations. Each migration is applied once, in the order of the numbers, under a lock, and recorded with its
+"""Numbered migrations. Under a lock, each migration is applied once, in numerical order, and recorded with its
 checksum.
 
 A folder contains ``0001_name.sql``, ``0002_…``. One script serves both databases where possible. A section for one
@@ -72,15 +72,15 @@ class Migration:
 
 @cache
 def _checksum(text: str) -> str:
-    """Return the checksum of a script. The result is cached, because every readiness check compares the checksums of
-    all scripts.
+    """Return a script's checksum. The result is cached, because every readiness check compares the checksums of all
+    scripts.
     """
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read_migrations(namespace: str, folder: Path) -> list[Migration]:
-    """Return the folder's migrations in order. Raises QueryFileError for a gap, a duplicate number or an invalid file
-    name.
+    """Return the folder's migrations in numerical order. Raises QueryFileError for a gap in the numbers, a duplicate
+    number or an invalid file name.
     """
     found = []
     for file in sorted(folder.glob("*.sql")):
@@ -104,8 +104,8 @@ class Migrator:
         """Apply the missing migrations, each in its own transaction. Several processes may call this method at the same
         time.
 
-        If the schema is current, the method takes no lock, because every process calls it at start-up while other
-        processes work.
+        If the schema is current, the method takes no lock, because every process calls it at start-up, when other
+        processes are already working.
         """
         if not missing_of(self.migrations, await self._ledger()):
             return []
@@ -178,8 +178,8 @@ def engine_migrations() -> tuple[Migration, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """The project to which a database must belong. ``setting`` is the name of the setting that defines the project, for
-    messages.
+    """The project to which a database must belong. ``setting`` is the name of the setting that defines the project; it
+    is shown in messages.
     """
 
     key: str = "project"

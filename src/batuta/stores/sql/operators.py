@@ -1,4 +1,4 @@
-"""Queries that operators type. The queries only read data, and use PostgreSQL's syntax on both databases."""
+"""Runs queries that operators type. These queries can only read data, and use PostgreSQL's syntax on both databases."""
 
 from typing import Any
 from zoneinfo import ZoneInfo

@@ -71,8 +71,8 @@ class SqlBeats:
         await self._liveness.run(self._queries.put_back, now=now)
 
     async def record_stall(self, *, host: str, pid: int) -> bool:
-        """Record that a process does not respond, as detected by its parent. Return False if the process is unknown or
-        has ended.
+        """Record that a process is not responding, as its parent has detected. Return False if the process is unknown
+        or has ended.
         """
         return bool(await self._database.run(self._queries.stall, host=host, pid=pid))
 
@@ -85,9 +85,7 @@ class SqlBeats:
 
 
 def _is_process(row: Row) -> bool:
-    """Return whether a row is the heartbeat of a process. The other rows are heartbeats of jobs, which list no
-    loops.
-    """
+    """Return whether a row is a process's heartbeat. The other rows are job heartbeats, which list no loops."""
     status = row["loops_status"]
     return isinstance(status, dict) and any(isinstance(loop, dict) for loop in status.values())
 
@@ -190,7 +188,7 @@ class SqlProcessRequests:
         self._queries = load_queries(RequestQueries, STATEMENTS / "process_requests.sql", database.dialect)
 
     async def ask(self, beat: Beat, request: RequestKind, *, by: str, now: datetime) -> str:
-        """Store a request to a process, with an audit entry, and return the id of the request."""
+        """Store a request to a process, with an audit entry, and return the request's id."""
         id, subject = self._ids.new(), f"{beat.role} {beat.host}:{beat.pid}"
         async with self._database.transaction() as transaction:
             await transaction.run(

@@ -1,4 +1,4 @@
-"""Named queries. The SQL is in ``.sql`` files, and the code declares the names of the queries it uses.
+"""Named queries. The SQL is in ``.sql`` files, and the code declares the names of the queries that it uses.
 
     -- read last_runs: when each job ran last
     SELECT job_name, max(started_at) AS "last_run [TIMESTAMPTZ]" FROM job_executions GROUP BY job_name;
@@ -68,8 +68,8 @@ def load_all(file: Path, dialect: Dialect) -> tuple[Query, ...]:
 def load_text(
     queries: type[SomeQueries], text: str, name: str, dialect: Dialect, written_for: Sequence[Dialect] = DIALECTS
 ) -> SomeQueries:
-    """Load queries from a text, like ``load_queries``. ``written_for`` lists the dialects for which the text must
-    define every query.
+    """Load queries from a string in the same way as ``load_queries`` does from a file. ``written_for`` lists the
+    dialects for which the string must define every query.
     """
     loaded: SomeQueries = _load(queries, text, name, dialect, tuple(written_for))
     return loaded
@@ -108,13 +108,13 @@ def parse(text: str, file: str) -> dict[tuple[str, Dialect | None], Query]:
 
 
 def query_of(name: str, text: str, *, writes: bool) -> Query:
-    """Create a query from a text. Its parameters are the ``:names`` in the text."""
+    """Create a query from a string. Its parameters are the ``:names`` in the string."""
     names = dict.fromkeys(token["name"] for token in _TOKEN.finditer(text) if token["name"])
     return Query(name, text, tuple(names), writes)
 
 
 def in_dialect(query: Query, dialect: Dialect) -> Query:
-    """Return a copy of the query with the placeholders of the given dialect."""
+    """Return a copy of the query with placeholders in the style of the given dialect."""
     if dialect == "sqlite":
         return query
     places = {name: f"${place}" for place, name in enumerate(query.parameters, start=1)}
@@ -123,8 +123,8 @@ def in_dialect(query: Query, dialect: Dialect) -> Query:
 
 
 def retentions_in(file: Path, age: timedelta, database: Database, clock: Clock) -> list[Retention]:
-    """Return one ``Retention`` for the pruner per statement of an SQL file. Each statement deletes at most ``:limit``
-    rows older than ``:before``.
+    """Return one ``Retention`` for the pruner for each statement in an SQL file. Each statement deletes at most
+    ``:limit`` rows older than ``:before``.
     """
 
     def retain(query: Query) -> Retention:

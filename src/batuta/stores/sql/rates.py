@@ -1,5 +1,5 @@
-"""Stores rate limits in ``rate_tokens``: one row (token) per admitted effect and limit. Tokens are counted and taken in
-one transaction, which locks the keys of the limits.
+"""Stores rate limits in ``rate_tokens``: one row (token) for each limit that an admitted effect uses. Tokens are
+counted and taken in one transaction, which locks the keys of the limits.
 """
 
 from collections.abc import Mapping, Sequence
@@ -81,7 +81,9 @@ class SqlRates:
         return counts
 
     async def prune(self, *, spare: timedelta = timedelta(0), limit: int) -> int:
-        """Delete at most ``limit`` tokens whose retention ended more than ``spare`` ago, and return their number."""
+        """Delete at most ``limit`` tokens whose retention ended more than ``spare`` ago, and return how many were
+        deleted.
+        """
         async with self._database.snapshot() as snapshot:
             now = await self._now(snapshot)
         return await self._database.run(self._queries.prune, before=now - spare, limit=limit)

@@ -1,4 +1,4 @@
-"""Stores the schedules that are created at run time, and enqueues the tasks of their due fires."""
+"""Stores the schedules that are created at run time, and enqueues their tasks when they fire."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
@@ -64,7 +64,7 @@ class ScheduleQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSchedule:
-    """The fields of a schedule that its author chooses: the task and its arguments, when it fires, and how missed or
+    """The fields of a schedule that its creator chooses: the task and its arguments, when it fires, and how missed or
     overlapping fires are handled.
     """
 
@@ -93,8 +93,8 @@ class SqlSchedules:
         own_time: bool = False,
         encryption: Encryption = PLAIN,
     ) -> None:
-        """Create the store. ``wake`` is called with the queue of an enqueued task. ``encryption`` encrypts the
-        arguments.
+        """Create the store. ``wake`` is called with the name of the queue in which a task was enqueued. ``encryption``
+        encrypts the arguments.
         """
         self._encryption = encryption
         self._database = database
@@ -136,8 +136,8 @@ class SqlSchedules:
         return await self.get(name)
 
     async def edit(self, name: str, change: Callable[[TaskSchedule], NewSchedule], *, by: str) -> TaskSchedule:
-        """Change some fields of a schedule. All fires up to now are recorded as decided, so the edit causes no fire of
-        the past.
+        """Change some fields of a schedule. All fires up to now are recorded as decided, so that the edit does not
+        trigger fires from the past.
         """
         await self.get(name)
         async with self._database.transaction() as transaction:
@@ -162,9 +162,7 @@ class SqlSchedules:
                 await self._note(transaction, "schedule.delete", name, by, now, before=_described(parts_of(old)))
 
     async def backfill(self, name: str, since: datetime, until: datetime, *, by: str) -> int:
-        """Enqueue the task of every fire in [since, until] that has not run, and return the number of enqueued
-        tasks.
-        """
+        """Enqueue a task for every fire in [since, until] that has not run, and return the number of enqueued tasks."""
         schedule = await self.get(name)
         async with self._database.transaction() as transaction:
             now = await self._now(transaction)
@@ -212,8 +210,8 @@ class SqlSchedules:
         return len(rows)
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        """Delete at most ``limit`` schedules whose single fire was decided before ``before``, and return their
-        number.
+        """Delete at most ``limit`` schedules whose single fire was decided before ``before``, and return how many were
+        deleted.
         """
         return await self._database.run(self._queries.prune, before=before, limit=limit)
 
@@ -223,7 +221,7 @@ class SqlSchedules:
         return None if at is None else at - self._ahead
 
     async def _decide(self, transaction: Transaction, row: Row, ledger: Ledger, explained: list[Opening]) -> list[str]:
-        """Write the rows of the due fires and enqueue their tasks. Add each fire that does not run to the list
+        """Write the rows for the due fires and enqueue their tasks. Add each fire that does not run to the list
         ``explained``. Return the ids of earlier tasks that the new tasks replace.
         """
         name, last, replaced = str(row["name"]), row["last_task"], []
@@ -266,7 +264,7 @@ class SqlSchedules:
         now: datetime,
         query: Query,
     ) -> str | None:
-        """Write the row of a fire and enqueue its task. Return None if the fire already has a row, or if the task
+        """Write the row for a fire and enqueue its task. Return None if the fire already has a row, or if the task
         cannot be enqueued.
         """
         id = self._ids.new()
@@ -287,7 +285,7 @@ class SqlSchedules:
         return task
 
     async def _explain(self, transaction: Transaction, opening: Opening, now: datetime) -> bool:
-        """Write the row of a fire that does not run. Return False if the fire already has a row."""
+        """Write the row for a fire that does not run. Return False if the fire already has a row."""
         fire = opening.scheduled_for
         assert fire is not None
         row = _execution(self._ids.new(), opening.job, fire, opening.trigger, opening.status, now)

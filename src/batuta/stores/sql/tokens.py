@@ -44,8 +44,8 @@ class SqlTokens:
             await self._keep(transaction, token)
 
     async def rotate(self, old: Token, new: Token, *, until: datetime) -> bool:
-        """Store the successor of a token, and let the old token expire at ``until``. Return False if the old token was
-        not changed, because it was revoked or expires earlier; the successor is stored nevertheless.
+        """Store a token's successor, and let the old token expire at ``until``. Return False if the old token was left
+        unchanged because it was revoked or expires earlier; the successor is stored even then.
         """
         async with self._database.transaction() as transaction:
             await self._keep(transaction, new)
@@ -82,15 +82,15 @@ class SqlTokens:
         )
 
     async def note_use(self, token: Token, *, now: datetime) -> None:
-        """Record the last use of a token, at most once an hour, because a write per request would cost more than the
-        request.
+        """Record a token's last use, but at most once an hour, because a write per request would cost more than the
+        request itself.
         """
         if token.last_used_at is None or now - token.last_used_at >= USE_NOTED_EVERY:
             await self._database.run(self._queries.used, id=token.id, now=now)
 
     async def end_session(self, session: str, *, until: datetime) -> None:
-        """Record the end of a session, so that every process refuses its cookie. ``until`` is the expiry of the
-        cookie.
+        """Record the end of a session, so that every process refuses its cookie. ``until`` is when the cookie
+        expires.
         """
         await self._database.run(self._queries.end_session, session=session, until=until)
 
@@ -98,7 +98,9 @@ class SqlTokens:
         return await self._database.one(self._queries.ended, session=session) is not None
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        """Delete at most ``limit`` ended sessions whose cookie expired before ``before``, and return their number."""
+        """Delete at most ``limit`` ended sessions whose cookie expired before ``before``, and return how many were
+        deleted.
+        """
         return await self._database.run(self._queries.prune_sessions, before=before, limit=limit)
 
     async def revoke(self, id: str, *, by: str, now: datetime) -> bool:

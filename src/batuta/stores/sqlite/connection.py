@@ -1,4 +1,4 @@
-"""SQLite connections: pragmas, types, time limits and errors. An *act* is a function that a thread runs on a
+"""SQLite connections: their pragmas, types, time limits and errors. An *act* is a function that a thread runs on a
 connection.
 """
 
@@ -83,7 +83,7 @@ _ABANDONED: list[sqlite3.Connection] = []
 
 
 def close(connection: sqlite3.Connection, file: OpenFile) -> None:
-    """Close a connection without damaging a file that replaced the open file.
+    """Close a connection without damaging a file that has replaced the open database file.
 
     If the database file was replaced, write the old write-ahead log into the old file and delete the log; otherwise
     SQLite would apply the log to the new file. If only the log was deleted or replaced, keep the connection open until
@@ -104,7 +104,7 @@ def close(connection: sqlite3.Connection, file: OpenFile) -> None:
 
 @contextmanager
 def time_limit(connection: sqlite3.Connection, clock: Clock, limit: timedelta | None) -> Iterator[None]:
-    """Interrupt a statement of the block that is still running after ``limit``. None means no limit."""
+    """Interrupt any statement in the block that is still running after ``limit``. None means no limit."""
     if limit is None:
         yield
         return
@@ -151,7 +151,7 @@ def register_types() -> None:
 
 
 def _none_if_invalid(read: Callable[[bytes], object]) -> Callable[[bytes], object]:
-    """Wrap a decoder so that an invalid value (edited by hand) becomes None instead of failing the whole result."""
+    """Wrap a decoder so that an invalid value (edited by hand) becomes None and does not make the whole query fail."""
 
     def lenient(raw: bytes) -> object:
         try:
@@ -241,9 +241,7 @@ def attempt(act: Act, connection: sqlite3.Connection, where: str) -> tuple[Any, 
 
 
 def settle(future: "Future[Any]", result: object, error: BatutaError | None) -> None:
-    """Set the result or the error of a future, on the event loop. If the caller of the future was cancelled, do
-    nothing.
-    """
+    """Set a future's result or error, on the event loop. If the future's caller was cancelled, do nothing."""
     if future.done():
         return
     if error is None:

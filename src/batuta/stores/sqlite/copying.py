@@ -25,8 +25,8 @@ TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 
 
 
 def copy(file: Path, target: Path, progress: Callable[[int, int], None]) -> None:
-    """Copy one committed state of the database without blocking writers. ``progress`` receives the number of copied
-    pages and of all pages.
+    """Copy one committed state of the database without blocking writers. ``progress`` receives the number of pages
+    copied and the total number of pages.
     """
     with translate_errors(str(file)), closing(sqlite3.connect(file, isolation_level=None)) as source:
         # The open transaction keeps one state readable. Without it, the copy would restart after each commit of another
@@ -64,8 +64,8 @@ def migrations_in(file: Path) -> tuple[Applied, ...]:
 
 
 class OldDatabase(Reading):
-    """Reads the database that is being replaced. The database is locked against other processes. After the restore, its
-    file is kept under another name.
+    """Reads the database that is being replaced, which is locked against other processes. After the restore, its file
+    is kept under another name.
     """
 
     def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
@@ -83,8 +83,8 @@ def hold(file: Path, clock: Clock, *, force: bool) -> Iterator[OldDatabase | Non
     """Lock the database at ``file`` against all other processes while the block runs, and yield the database for
     reading.
 
-    Yields None if there is no database or, with ``force``, if the database is too damaged to be read. A process that
-    has the database open prevents the lock, even with ``force``.
+    Yields None if there is no database or, with ``force``, if the database is too damaged to be read. While another
+    process has the database open, the lock cannot be taken, even with ``force``.
     """
     if not file.exists() or file.stat().st_size == 0:
         yield None
@@ -132,7 +132,7 @@ def _close(connection: sqlite3.Connection | None) -> None:
 
 
 def unpack(chunks: Iterator[bytes], target: Path) -> None:
-    """Write the database of a backup to ``target``, a temporary file in the folder of the database."""
+    """Write a backup's database to ``target``, a temporary file in the folder of the database that it will replace."""
     with open_private(target) as handle:
         for chunk in chunks:
             handle.write(chunk)
@@ -147,7 +147,7 @@ def unpack(chunks: Iterator[bytes], target: Path) -> None:
 
 def replace(restored: Path, file: Path, kept: Path) -> Path | None:
     """Rename the restored database to ``file`` in one step. Keep the old file under the name ``kept``, and return
-    ``kept``, or None if there was no old file.
+    ``kept``; return None if there was no old file.
     """
     with translate_errors(str(restored)), closing(sqlite3.connect(restored, isolation_level=None)) as connection:
         seal(connection, str(restored))
@@ -165,8 +165,8 @@ def replace(restored: Path, file: Path, kept: Path) -> Path | None:
 
 
 def _copy_ownership(file: Path, restored: Path) -> None:
-    """Copy the owner and the mode of the old file, because the restore may run as a different user than the
-    application's processes.
+    """Copy the owner and the mode of the old file, because the user who runs the restore may differ from the user of
+    the application's processes.
     """
     owner = file.stat()
     with suppress(PermissionError):

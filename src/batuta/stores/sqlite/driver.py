@@ -132,7 +132,7 @@ class SqliteDatabase(Transaction):
                     await pinned.call(_end_reading)
 
     async def lock_migrations(self, transaction: Transaction) -> None:
-        """Do nothing, because SQLite allows one write transaction at a time across all processes."""
+        """Do nothing, because SQLite allows only one write transaction at a time across all processes."""
 
     async def exists(self) -> bool:
         return await asyncio.to_thread(self._file.exists)
@@ -206,7 +206,7 @@ class SqliteListener:
 
 
 class PollingListener:
-    """Polls ``PRAGMA data_version`` to notice commits by any process. The listener is used where FIFOs are impossible.
+    """Polls ``PRAGMA data_version`` to notice commits by any process. This listener is used where FIFOs are impossible.
     It also detects that the database file was replaced.
     """
 
@@ -304,8 +304,8 @@ class SqliteSnapshot(Reading):
 
 
 def _retrieve_exception(ended: "asyncio.Future[None]") -> None:
-    """Retrieve the exception of a future, because asyncio would warn about an exception that no code retrieves. The
-    caller already gets the error that ended the block.
+    """Retrieve a future's exception, because asyncio would otherwise warn that it was never retrieved. The caller
+    already gets the error that ended the block.
     """
     if not ended.cancelled():
         ended.exception()
@@ -326,8 +326,8 @@ def _execute(statement: str, connection: sqlite3.Connection) -> None:
 
 
 def statements(text: str) -> list[str]:
-    """Split a script into statements. SQLite itself recognises the end of a statement, so a trigger with several
-    statements is not split.
+    """Split a script into statements. SQLite itself recognises where a statement ends, so a trigger that contains
+    several statements is not split.
     """
     found, current = [], ""
     for piece in re.split(r"(?<=;)", text):

@@ -1,11 +1,11 @@
 """Detects that the database file was deleted or replaced while it is open.
 
-A process can keep reading and writing an unlinked file, but no other process finds its data. So after each COMMIT,
+A process can keep reading and writing an unlinked file, but no other process sees its data. So after each COMMIT,
 before it acknowledges the write, the writer compares the device and inode of the path with those of the open file.
 
 The write-ahead log (``-wal``) and its index (``-shm``) are compared as well, because SQLite opens them by name. If one
 of them is deleted, a process that starts later creates a new file and does not see the changes of processes that hold
-the old file. If the path is a symbolic link, SQLite keeps the log and its index next to the target of the link.
+the old file. If the path is a symbolic link, SQLite keeps the log and its index next to the link's target.
 """
 
 import os
@@ -26,8 +26,8 @@ ATTEMPTS = 5
 
 
 class OpenFile:
-    """Detects whether the files of one open database were deleted or replaced. After the first detected loss, every
-    later check reports the loss too.
+    """Detects whether the files of an open database were deleted or replaced. Once a loss has been detected, every
+    later check reports it too.
     """
 
     def __init__(self, file: Path) -> None:
@@ -39,8 +39,8 @@ class OpenFile:
         self._loss: tuple[str, Reason] | None = None
 
     def open_with(self, connect: Callable[[], T], close: Callable[[T], None]) -> T:
-        """Open the first connection with ``connect`` and record the identities of its files. If the path changed while
-        the file was being opened, open it again, because SQLite does not report the inode that it opened.
+        """Open the first connection with ``connect`` and record the identities of its files. SQLite does not report
+        which inode it opened, so if the path changed while the file was being opened, open it again.
         """
         for _ in range(ATTEMPTS):
             before = _identity(self._paths[0])
@@ -93,8 +93,8 @@ class OpenFile:
         return [_identity(path) for path in self._paths[1:]] == list(self._identities[1:])
 
     def remove_stale_log(self) -> None:
-        """Delete the write-ahead log of the replaced file if the log still exists, because SQLite would apply the log
-        to the new file.
+        """Delete the replaced file's write-ahead log if it still exists, because SQLite would apply it to the new
+        file.
         """
         for path, identity in zip(self._paths[1:], self._identities[1:], strict=True):
             if identity is not None and _identity(path) == identity:

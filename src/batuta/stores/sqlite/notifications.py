@@ -1,17 +1,17 @@
 """Notifications between the processes that share one SQLite file, because SQLite has no NOTIFY.
 
-Each process that listens owns one FIFO in the folder ``<database>-wake``. After a commit that makes items due, a
-process writes the name of the queue into every FIFO of the folder:
+Each listening process owns one FIFO in the folder ``<database>-wake``. After a commit that makes items due, the
+committing process writes the name of the queue into every FIFO in the folder:
 
     commit ──▶ a line with the queue's name into each FIFO ──▶ the event loop of each listener wakes its workers
 
 - An idle listener costs nothing: the kernel wakes its event loop.
-- The FIFO of a dead process has no reader. The next sender notices this and deletes the FIFO. A new FIFO therefore gets
-  its name only after its owner has opened it.
+- A dead process's FIFO has no reader. The next sender notices this and deletes the FIFO. A new FIFO therefore gets its
+  final name only after its owner has opened it.
 - A full FIFO is skipped, because its reader has notifications to read anyway.
-- Folder and FIFOs have the owner and the permissions of the database file, as the write-ahead log does. So every
-  process that may write to the database may also send notifications.
-- A notification is only a hint: it may be lost, and workers also poll. If the folder or a FIFO cannot be made, the
+- Like the write-ahead log, the folder and the FIFOs have the database file's owner and permissions. So every process
+  that may write to the database may also send notifications.
+- A notification is only a hint: it may be lost, and workers also poll. If the folder or a FIFO cannot be created, the
   listener polls the file (``driver.PollingListener``).
 """
 
@@ -44,8 +44,8 @@ class NotificationFolder:
         self._open: dict[str, int] = {}  # descriptors of the FIFOs that this process has written to, by FIFO name
 
     def send(self, queue: str | None) -> None:
-        """Write the name of a queue into the FIFOs of all other listeners. None means any queue. The method never
-        blocks, and raises no errors.
+        """Write a queue's name into the FIFOs of all other listeners. None means any queue. This method never blocks
+        and raises no errors.
         """
         try:
             listeners = os.listdir(self._folder)  # noqa: PTH208 - once per enqueue: Path.iterdir is slower
@@ -109,8 +109,8 @@ class NotificationFolder:
         return descriptor
 
     def _permit(self, path: Path, *, is_folder: bool = False) -> None:
-        """Copy the owner and the permissions of the database file to ``path``. For a folder, a user who may read the
-        database file also gets the permission to enter the folder.
+        """Copy the database file's owner and permissions to ``path``. If ``path`` is a folder, users who may read the
+        database file may also enter the folder.
         """
         found = self._file.stat()
         mode = stat.S_IMODE(found.st_mode) & 0o666
@@ -119,7 +119,7 @@ class NotificationFolder:
             os.chown(path, found.st_uid, found.st_gid)
 
     def remove(self, name: str) -> None:
-        """Remove the FIFO of a listener that ended. If it was the last FIFO, remove the folder too."""
+        """Remove an ended listener's FIFO. If it was the last FIFO, remove the folder too."""
         self._own.discard(name)
         with suppress(OSError):
             (self._folder / name).unlink(missing_ok=True)

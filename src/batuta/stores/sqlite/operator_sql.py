@@ -1,7 +1,7 @@
 """Translates an operator's query from PostgreSQL's SQL to SQLite's SQL, so that the same query works on both databases.
 
-SQLite stores instants as microseconds. ``NOW()``, ``CURRENT_DATE``, ``CURRENT_TIMESTAMP``, ``DATE(x)`` and
-``INTERVAL '24 hours'`` become expressions on microseconds. Days begin at midnight of the application's zone.
+SQLite stores instants as microseconds. ``NOW()``, ``CURRENT_DATE``, ``CURRENT_TIMESTAMP``, ``DATE(x)`` and ``INTERVAL
+'24 hours'`` become expressions on microseconds. Days begin at midnight in the application's time zone.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Readers: connections that see the last committed state and never wait for the writer.
+"""Read connections, which see the last committed state and never wait for the writer.
 
 Single reads wait in one shared inbox, which a few threads serve, each with its own connection. A snapshot uses one
 connection exclusively, because all its reads need the same state.
@@ -34,7 +34,7 @@ class Request:
 
 
 class Reader:
-    """A thread that serves read requests with its own connection, which it opens at the first request."""
+    """A thread that serves read requests on its own connection, which it opens at the first request."""
 
     def __init__(self, inbox: "queue.SimpleQueue[Request | None]", connect: Connect, readers: "Readers") -> None:
         self._inbox = inbox
@@ -47,7 +47,9 @@ class Reader:
         self.thread.start()
 
     def interrupt(self, request: Request) -> None:
-        """Interrupt the current read if it serves ``request``, because the caller of this request was cancelled."""
+        """Interrupt the current read if it serves ``request``. Call this method when the caller of the request was
+        cancelled.
+        """
         with self._changing:
             if self._current is request and self._connection is not None:
                 self._connection.interrupt()
@@ -188,7 +190,7 @@ class Readers:
             self._places.release()
 
     def stop(self) -> None:
-        """Serve the waiting requests, then stop the threads. Blocks, so call it outside the event loop."""
+        """Serve the waiting requests, then stop the threads. This method blocks, so call it outside the event loop."""
         self._stopped = True
         for _ in self._readers:
             self._inbox.put(None)

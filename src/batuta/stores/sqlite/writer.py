@@ -8,13 +8,13 @@ sends its statements one by one. All waiting units share one SQLite transaction 
                                   │
                                   └─ fails: only its own changes are undone, and only its caller gets the error
 
-If only one unit waits and the unit is a statement, it needs no BEGIN and COMMIT: SQLite commits it by itself.
+If only one unit is waiting and the unit is a statement, it needs no BEGIN and COMMIT: SQLite commits it by itself.
 
-A unit is acknowledged after the COMMIT of its change, and only if the database's path still names the file that was
-written (see ``identity``). If the COMMIT fails, every unit of the group fails. A violated deferred constraint is an
-exception: each statement is repeated with its own commit, and only the statement that violates the constraint fails. A
-session cannot be repeated, because its caller has already read its rows. So while the schema has a deferred constraint,
-a session shares its commit with no other unit.
+A unit is acknowledged after its change has been committed, and only if the database's path still names the file that
+was written (see ``identity``). If the COMMIT fails, every unit in the transaction fails, with one exception: if a
+deferred constraint was violated, each statement is repeated with its own commit, and only the statement that violates
+the constraint fails. A session cannot be repeated, because its caller has already read its rows. So while the schema
+has a deferred constraint, a session shares its commit with no other unit.
 """
 
 import queue
@@ -73,7 +73,7 @@ class Single:
 @dataclass(slots=True)
 class TransactionUnit:
     """A unit that is an open transaction. Its caller sends one act (a function to run on the connection) at a time. If
-    no act arrives within ``timeout``, the transaction fails.
+    the next act does not arrive within ``timeout``, the transaction fails.
     """
 
     loop: AbstractEventLoop
@@ -97,8 +97,8 @@ class TransactionUnit:
         self._post(None, None)
 
     def roll_back(self) -> bool:
-        """Request a rollback and return whether the caller must wait for it. No wait is needed if the writer has not
-        started the transaction.
+        """Request a rollback and return whether the caller must wait for it. The caller need not wait if the writer has
+        not started the transaction.
         """
         with self._closing:
             if not self._begun:
@@ -126,8 +126,8 @@ class TransactionUnit:
             self._close(TransactionMisuse(why="the transaction has ended"))
 
     def _serve(self, connection: sqlite3.Connection) -> bool:
-        """Run the next statement of the block and return whether the transaction continues. The transaction ends when
-        the block requests the commit.
+        """Run the block's next statement and return whether the transaction continues. The transaction ends when the
+        block requests the commit.
         """
         try:
             act, future = self._acts.get(timeout=self.timeout.total_seconds())
@@ -195,7 +195,7 @@ class Writer:
             self._inbox.put((self._clock.monotonic(), unit))
 
     def stop(self) -> None:
-        """Write the waiting units, then stop the thread. Blocks, so call it outside the event loop."""
+        """Write the waiting units, then stop the thread. This method blocks, so call it outside the event loop."""
         with self._stopping:
             self._stopped = True
             self._inbox.put(None)
@@ -268,8 +268,8 @@ class Writer:
         return unit
 
     def _perform(self, unit: Unit, *, is_first: bool = True) -> bool:
-        """Perform a unit, and undo its changes if it fails. The first unit of a transaction is undone by a rollback of
-        the transaction; a later unit needs a savepoint.
+        """Perform a unit, and undo its changes if it fails. A transaction's first unit is undone by rolling back the
+        transaction; a later unit needs a savepoint.
         """
         has_savepoint = not unit.is_single and not is_first
         if has_savepoint:
@@ -304,7 +304,7 @@ class Writer:
             self._call_on_loop(_report_commits, performed)
 
     def _repeat_one_by_one(self, performed: Sequence[Unit], error: sqlite3.Error) -> None:
-        """Write each unit with its own commit, in order to find the unit that violates a deferred constraint."""
+        """Write each unit with its own commit, so that only the unit that violates a deferred constraint fails."""
         if len(performed) == 1:
             self._fail(performed, to_batuta_error(error, self._where))
             return

@@ -7,9 +7,10 @@
 The inputs of a task are the tasks and batches that it waited for. They are not pruned before the task has ended, so the
 task can read their results after a delay, a pause or a retry.
 
-Workers settle tasks of a batch like any other task. They neither write counts nor lock rows of a batch, so workers and
-batches cannot deadlock. On PostgreSQL one process at a time ends batches and releases tasks, under an advisory lock of
-the transaction. This process skips rows that another transaction has locked, and handles them in a later call.
+Workers settle a batch's tasks like any other task. They neither write the batch's counts nor lock its row, so workers
+and the code in this module cannot deadlock. On PostgreSQL one process at a time ends batches and releases tasks, under
+a transaction-level advisory lock. This process skips rows that another transaction has locked, and handles them in a
+later call.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -216,8 +217,8 @@ class SqlBatches:
         return found
 
     def _by_members(self, rows: Sequence[Row]) -> list[tuple[BatchMembers, list[str]]]:
-        """Group batches by the ``BatchMembers`` object that manages the program's own records in them. A batch is
-        omitted if this program has not registered its object.
+        """Group batches by the ``BatchMembers`` object that manages the program's own records in them. Batches whose
+        object is not registered in this program are omitted.
         """
         return [
             (members, ids)
@@ -229,13 +230,13 @@ class SqlBatches:
         await self._tasks.wait(id, timeout, "batch")
 
     async def find_abandoned(self, age: timedelta) -> Sequence[Mapping[str, Any]]:
-        """Return batches that are older than ``age`` and still open, although all their tasks have ended."""
+        """Return batches that are older than ``age`` and still open although all their tasks have ended."""
         rows = await self._database.all(self._queries.abandoned, before=self._clock.now() - age, limit=AT_ONCE)
         return [dict(row) for row in rows]
 
     async def explain(self, items: Sequence[Mapping[str, Any]]) -> dict[str, Reason]:
-        """Return the tasks and batches that each of these tasks waits for, as one reason per task id. Tasks that wait
-        for nothing are omitted.
+        """Return the tasks and batches that each of these tasks is waiting for, as one reason per task id. Tasks that
+        are waiting for nothing are omitted.
         """
         waiting = [str(each["id"]) for each in items if each["status"] == "queued" and is_uuid(str(each["id"]))]
         found: dict[str, list[Row]] = {}
@@ -281,8 +282,8 @@ class SqlBatches:
 
     async def _look_at_members(self) -> tuple[list[str], dict[str, str]]:
         """Return two results: the closed batches whose records (``BatchMembers``) have all ended, and the cancelled
-        batches that still have unfinished pipeline items, each with the reason of its cancellation. A stage may create
-        such items after the cancellation.
+        batches that still have unfinished pipeline items, each with the reason for its cancellation. A stage may create
+        such items even after the cancellation.
         """
         rows = await self._database.all(self._queries.closed)
         cancelled = {str(row["id"]): decode(row["reason"]) or "-" for row in rows if row["is_cancelled"]}
@@ -295,8 +296,8 @@ class SqlBatches:
         return ready, unwanted
 
     async def _end(self, transaction: Transaction, locked: Row) -> list[BatchProgress]:
-        """End a locked batch, pass the counts to its task ``on_end``, and return them as a list with one element. If
-        the batch got another task or record before it was locked, do not end the batch, and return an empty list.
+        """End a locked batch, pass the counts to its ``on_end`` task, and return them as a list with one element. If
+        another task or record joined the batch before it was locked, do not end the batch, and return an empty list.
         """
         id = str(locked["id"])
         for each, _ in self._by_members([locked]):

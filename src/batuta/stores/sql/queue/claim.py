@@ -30,8 +30,8 @@ _UNREADABLE = (ValueError, TypeError, OverflowError)
 
 
 class Unwritten(NamedTuple):
-    """Leases whose settlement was not written, because the lease is lost, or because another transaction has locked the
-    row.
+    """The leases whose settlement was not written, either because the lease is lost or because another transaction has
+    locked the row.
     """
 
     lost: list[Lease]
@@ -52,7 +52,7 @@ class PostgresClaims:
         self, transaction: Transaction, endings: Endings, asked: Asked, limit: int
     ) -> tuple[list[Lease], list[Lease]]:
         """Settle items and claim the next items in one statement. Return the claimed leases and the lost leases. The
-        statement waits for rows that another transaction has locked.
+        statement waits for rows that other transactions have locked.
         """
         successes, others = split_endings(endings)
         rows = await transaction.all(
@@ -177,7 +177,7 @@ class SqliteClaims:
     async def take(
         self, transaction: Transaction, picked: list[int], asked: Asked, take: Query | None = None
     ) -> list[Lease]:
-        """Lease the picked rows and return the leases. ``take`` is the statement to use; None means the statement for
+        """Lease the selected rows and return the leases. ``take`` is the statement to use; None means the statement for
         items without limits.
         """
         if not picked:
@@ -195,8 +195,8 @@ class SqliteClaims:
             return unpack.decode_each(loads(held["items"].decode(errors="surrogateescape")))
 
     async def _read_columns(self, transaction: Transaction) -> "Unpack":
-        """Read the names and types of the table's columns. Call it after an item was picked, because only then is it
-        certain that the table exists.
+        """Read the names and types of the table's columns. Call this method after an item was selected, because only
+        then is it certain that the table exists.
         """
         types = {row["name"]: row["type"] for row in await transaction.all(self._queries.columns)}
         given = types if self._table.given is None else {name: types[name] for name in row_columns(self._table)}
@@ -249,9 +249,7 @@ class Unpack:
     }
 
     def __init__(self, table: QueueTable, types: Mapping[str, str]) -> None:
-        """Create the decoder for rows that begin with the columns of the lease, followed by the columns in
-        ``types``.
-        """
+        """Create the decoder for rows that begin with the lease columns, followed by the columns in ``types``."""
         self._table = table
         self._names = list(types)
         self._readers = [self._READERS.get(type) for type in types.values()]
@@ -309,7 +307,7 @@ FOR_EVER = "null"
 
 def split_endings(endings: Endings) -> tuple[list[tuple[Lease, str]], list[tuple[Lease, Settlement]]]:
     """Return two lists: the plain successes, each with its retention in microseconds, and all other settlements. A
-    plain success only marks the item as done, without a result, an effect or follow-up items.
+    plain success only marks its item as done, and has no result, effect or follow-up items.
     """
     successes: list[tuple[Lease, str]] = []
     others: list[tuple[Lease, Settlement]] = []
@@ -358,7 +356,7 @@ def _decode_documents(
     name: str, texts: Sequence[str], unreadable: list[tuple[str, ...]]
 ) -> tuple[Any, list[tuple[str, ...]]]:
     """Decode the JSON column of all rows in one call. If a value cannot be decoded, decode the rows one by one, and add
-    the column's name to ``unreadable`` for each bad row.
+    the column's name to ``unreadable`` for each row whose value is invalid.
     """
     with suppress(*_UNREADABLE, RecursionError):
         return loads(f"[{','.join(texts)}]"), unreadable
@@ -390,8 +388,8 @@ def lost_of(endings: Endings, settled: set[tuple[str, int]]) -> list[Lease]:
 
 
 def ending(table: QueueTable, lease: Lease, settlement: Settlement) -> dict[str, Json]:
-    """Return one settlement as JSON for the statement that settles items. Values that are NULL are omitted, so most
-    settlements are short.
+    """Return one settlement as JSON for the statement that settles items. NULL values are omitted, so most settlements
+    are short.
     """
     described: dict[str, Json] = {"id": lease.id, "fence": lease.fence}
     if (state := _state(table, settlement)) is not None:
@@ -451,7 +449,7 @@ def merge_writes(effects: Iterable[Writes]) -> list[tuple[Query, list[Mapping[st
 
 def order_statements(shapes: Iterable[tuple[Query, ...]]) -> list[Query]:
     """Return the statements in an order that respects each item's list: if an item lists A before B, A comes first.
-    Statements without a defined order, and statements with contradictory orders, are sorted by name.
+    Statements whose order is undefined or contradictory are sorted by name.
     """
     before: dict[Query, set[Query]] = {}
     for shape in shapes:

@@ -1,16 +1,16 @@
-"""Corrects a queue on SQLite after the clock of its machine was set back.
+"""Corrects a queue on SQLite after its machine's clock was set back.
 
 Every instant in the table comes from the machine's clock. If the clock is set back by an hour, due items wait for an
 hour, and the leases of dead workers last an hour longer. ``clock_marks`` holds the latest instant that any process
-recorded, so that any process detects such a step, even if it starts after the step. The correction subtracts the step
-from every wait that the step made longer:
+recorded, so that any process detects such a step, even a process that starts afterwards. The correction subtracts the
+step from every wait that the step made longer:
 
 - an item that was due before the step is due now;
 - a wait that began in the clock's future (the row was created or last claimed after the current time) is moved back by
   the step. A wait that began earlier is kept, because the clock may have been set forward since. At worst such a wait
   ends late, never early;
-- an item with an instant chosen by the application keeps it (``fixed_times``), unless the item was created and became
-  due in the future of the clock.
+- an item whose instant was chosen by the application keeps that instant (``fixed_times``), unless the item was both
+  created and due in the clock's future.
 
 Every lease is shortened to end one normal lease length from now. A living worker renews its lease; the lease of a dead
 worker expires in time.

@@ -3,8 +3,8 @@
     wait(id) ──▶ listen once per process ──▶ request a notification ──▶ check ──▶ the waiter sleeps
     a task ends ──▶ NOTIFY ended:<id> (PostgreSQL), or a new commit count (SQLite) ──▶ one query ──▶ its waiters wake
 
-On PostgreSQL a trigger notifies only about tasks that are awaited, so other tasks cost nothing. On SQLite the process
-reads the commit counter of the file while a waiter exists. A worker in the same process wakes its waiters directly.
+On PostgreSQL a trigger notifies only about awaited tasks, so other tasks cost nothing. On SQLite the process polls the
+file's commit counter while there is a waiter. A worker in the same process wakes the waiters directly.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class Endings:
                 del self._waiters[id]
 
     def note_change(self) -> None:
-        """Check the awaited tasks now, because a task of this process may have ended."""
+        """Check the awaited tasks now, because one of this process's tasks may have ended."""
         if self._waiters:
             self._change()
 
@@ -65,7 +65,7 @@ class Endings:
             self._release(id)
 
     def _listen(self) -> "asyncio.Future[None]":
-        """Open the listener when the first waiter arrives. The returned future is done when the listener is open."""
+        """Open the listener when the first waiter arrives. Return a future that completes when the listener is open."""
         if self._watching is None or self._watching.done() or self._listening is None:
             self._listening = asyncio.get_running_loop().create_future()
             self._changed = asyncio.Event()

@@ -1,4 +1,4 @@
-"""The indexes of a queue: their WHERE conditions, the statements that create them, and a check that they exist."""
+"""A queue's indexes: their WHERE conditions, the statements that create them, and a check that they exist."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -61,7 +61,7 @@ def unleased_condition(table: QueueTable) -> str:
 
 def is_one_of(column: str, values: Sequence[str]) -> str:
     """Return the SQL condition that a column has one of the values. The condition must have exactly the form that the
-    table's partial indexes use; otherwise the database does not use these indexes.
+    table's partial indexes use; otherwise the database does not use those indexes.
     """
     quoted = [f"'{value}'" for value in values]
     return f"{column} = {quoted[0]}" if len(quoted) == 1 else f"{column} IN ({', '.join(quoted)})"

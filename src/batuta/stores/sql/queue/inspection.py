@@ -1,4 +1,4 @@
-"""Reads pages and error groups of a queue for operators, and performs bulk changes of items."""
+"""Reads a queue's pages and error groups for operators, and changes items in bulk."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -52,8 +52,8 @@ _IS_TAGGED: Mapping[Dialect, str] = {
 
 
 def _compared(asked: ItemFilter, table: QueueTable) -> frozenset[str]:
-    """Return the names of the filter's criteria that the SQL statement must check. Name and tag are checked only for
-    the engine's table, because an application's table has no columns for them.
+    """Return the names of the filter criteria that the SQL statement must check. Name and tag are checked only for the
+    engine's table, because an application's table has no columns for them.
     """
     given = {"before": asked.before, "key": asked.key if table.key else None}
     if table.name == TASKS:
@@ -83,8 +83,8 @@ def _queries(table: QueueTable, dialect: Dialect, compared: frozenset[str] = fro
 
 
 def _limited(table: QueueTable, gaps: Mapping[str, str], named: str) -> str:
-    """Return the SQL that adds the waiting items of tasks with limits, because two separate indexes cover these
-    items.
+    """Return the SQL that adds the waiting items of tasks with limits. It is separate because two other indexes cover
+    these items.
     """
     if table.limit_key is None:
         return ""
@@ -99,8 +99,8 @@ def _limited(table: QueueTable, gaps: Mapping[str, str], named: str) -> str:
 
 
 def name_column(table: QueueTable) -> str:
-    """Return the SQL expression for the name of an item's function: a column, or an empty text for an application's
-    table, which has no such column.
+    """Return the SQL expression for the name of an item's function: a column or, for an application's table, which has
+    no such column, an empty string.
     """
     return "name" if table.name == TASKS else "''"
 
@@ -167,7 +167,7 @@ class QueueInspection:
         return found
 
     async def groups(self) -> list[ErrorGroup]:
-        """Group the newest dead items by error and return the groups, largest first."""
+        """Group the newest dead items by error, and return the groups, largest first."""
         query = _queries(self.table, self._dialect).errors
         known = {"most": MOST_GROUPED, "limit": MOST_ERRORS, "queue": self.queue.name}
         rows = await self._reading.all(query, **{name: known[name] for name in query.parameters})
@@ -283,7 +283,7 @@ class SqlBulk:
         return place is not None
 
     async def _advance_singly(self, queue: SqlQueue, operation: BulkOperation) -> bool:
-        """Perform a batch item by item. An item is skipped if an unfinished item has the same key. Return whether more
+        """Process a batch item by item. An item is skipped if an unfinished item has the same key. Return whether more
         batches remain.
         """
         if not await self._database.run(self._queries.take, id=operation.id, ticket=operation.ticket):
@@ -313,8 +313,8 @@ class SqlBulk:
         return await inspection.page(replace(operation.filter, error=None), operation.place, BATCH)
 
     def _concerns(self, operation: BulkOperation, table: QueueTable, row: Row) -> bool:
-        """Return whether the operation changes the item. Items that failed or were created after the operation began
-        are skipped.
+        """Return whether the operation applies to the item. It does not apply to items that failed or were created
+        after the operation began.
         """
         at = row[table.finished_at] if operation.filter.state is ItemState.DEAD else row[table.created_at]
         is_known = at is None or at <= operation.created_at

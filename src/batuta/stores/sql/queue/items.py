@@ -46,7 +46,9 @@ class ItemQueries:
 
 
 class SqlItems:
-    """Writes items into rows, finds the unfinished item with a key, and deletes items whose retention has ended."""
+    """Converts items to rows, finds the unfinished item with a given key, and deletes items whose retention has
+    ended.
+    """
 
     unlimited: set[str]  # the stages without limits, of all pipelines of this program
 
@@ -60,7 +62,7 @@ class SqlItems:
         self.unlimited = set()
 
     def rows(self, pipeline: str, limits: Mapping[str, TaskLimits]) -> "PipelineRows":
-        """Return the object that writes the items of a pipeline into rows. ``limits`` maps the names of the pipeline's
+        """Return the object that converts a pipeline's items to rows. ``limits`` maps the names of the pipeline's
         stages to their limits.
         """
         return PipelineRows(pipeline, limits, self)
@@ -75,8 +77,8 @@ class SqlItems:
     async def put(
         self, pipeline: str, first: SqlQueue, items: Sequence[NewItem], within: Transaction | None
     ) -> list[str]:
-        """Insert items at the first stage and return their ids. If an unfinished item has the key of a new item, return
-        the id of the existing item instead.
+        """Insert items at the first stage and return their ids. If an unfinished item has the same key as a new item,
+        return the id of the existing item instead.
         """
         ids = await first.put(items, within=within)
         return [
@@ -101,8 +103,8 @@ class SqlItems:
         return await self.database.run(self.queries.prune, now=self._now(), limit=limit)
 
     async def unlabel(self, limit: int) -> int:
-        """Clear the limit key of about ``limit`` waiting items whose stage has no limits any more, so that the claim
-        for items without limits takes them again. Return the number of changed items.
+        """Clear the limit key of about ``limit`` waiting items whose stage no longer has limits, so that the claim for
+        items without limits takes them. Return the number of changed items.
         """
         if not self.unlimited:
             return 0
@@ -126,7 +128,7 @@ class SqlItems:
 
 @dataclass(frozen=True, slots=True)
 class PipelineRows:
-    """Writes the items of one pipeline into rows. At a stage with limits, the row also gets its limit key."""
+    """Converts the items of one pipeline to rows. At a stage with limits, the row also gets its limit key."""
 
     pipeline: str
     limits: Mapping[str, TaskLimits]
@@ -166,7 +168,7 @@ class PipelineRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadItem:
-    """An item that failed in a stage after its last attempt. ``stage`` is the name of the function."""
+    """An item that failed at a stage after its last attempt. ``stage`` is the name of the stage's function."""
 
     id: str
     stage: str
@@ -218,7 +220,7 @@ class ItemPipeline:
         batch: Batch | None = None,
         within: Transaction | None = None,
     ) -> list[str]:
-        """Put several items into the first stage in one transaction and return their ids. ``keys`` has one element per
+        """Put several items into the first stage in one transaction, and return their ids. ``keys`` has one element per
         item: a key or None. Raises BatchEnded if ``batch`` has ended or was cancelled.
         """
         if keys is not None and len(keys) != len(items):
@@ -253,8 +255,8 @@ class ItemPipeline:
         ]
 
     async def retry(self, id: str) -> bool:
-        """Run a dead item again, at the stage where it failed and with all its attempts. Return False if the pipeline
-        has no such dead item, or if an unfinished item has the same key.
+        """Run a dead item again, from the stage where it failed and with a full set of attempts. Return False if the
+        pipeline has no such dead item, or if an unfinished item has the same key.
         """
         row = await self._first.item(id) if is_uuid(id) else None
         if row is None or row["pipeline"] != self.name:
@@ -266,7 +268,7 @@ class ItemPipeline:
         return True
 
     def _stage_of(self, row: Mapping[str, Any]) -> SqlQueue:
-        """Return the stage in which a dead item failed, or the first stage if that stage no longer exists."""
+        """Return the stage at which a dead item failed, or the first stage if that stage no longer exists."""
         return self._stages.get(row["last_stage"] or "", self._first)
 
     async def _put(self, rows: Sequence[NewItem], batch: Batch | None, within: Transaction | None) -> list[str]:
@@ -318,7 +320,7 @@ class PipelineMembers:
 
     async def cancel_some(self, transaction: Transaction, id: str, reason: str) -> int:
         """Cancel a bounded number of items; for a running item, only request the cancellation. Return the number of
-        these items.
+        affected items.
         """
         why = encode(BATCH_CANCELLED(why=reason), LONGEST_ERROR)
         keep = in_microseconds(PIPELINE_ITEMS.keep)

@@ -5,8 +5,8 @@
 A *line* contains the due items of a task that have the same limit key; an *unfiled* item is not in a line yet. Each
 leased row occupies one slot of its task and of its key, so the rescue of a dead worker's lease frees the slot. Each
 start is a row of ``rate_tokens``. One process at a time claims the items of a task: it counts, decides
-(``queue/limits.py``) and writes in one transaction. A claim reads only lines that may start an item, so the number of
-items in other lines does not matter. In a pipeline, each stage has limits and lines as a task has.
+(``queue/limits.py``) and writes in one transaction. A claim reads only lines from which an item may start, so the
+number of items in other lines does not matter. In a pipeline, each stage has its own limits and lines, as a task does.
 """
 
 from collections import Counter
@@ -97,8 +97,8 @@ class LimitedClaims:
         return bool(self._limits)
 
     def next_order(self) -> bool:
-        """Return whether the next claim takes items with limits before items without limits. The result alternates, so
-        that neither kind starves.
+        """Return whether the next claim takes items with limits before items without limits. The result alternates
+        between calls, so that neither kind starves.
         """
         self._limited_goes_first = not self._limited_goes_first
         return self._limited_goes_first
@@ -188,8 +188,8 @@ class LimitedClaims:
     async def _take(
         self, transaction: Transaction, task: str, shares: Mapping[str, int], asked: Asked
     ) -> tuple[list[Lease], Mapping[str, int]]:
-        """Lease the given number of items of each line (the due items with the same limit key). Return the leases, and
-        the number of leased items of each line.
+        """Lease the given number of items from each line (the due items with the same limit key). Return the leases,
+        and the number of items leased from each line.
         """
         values = {name: asked[name] for name in self._queries.take_in_line.parameters if name in asked}
         if isinstance(self._claims, SqliteClaims):
@@ -229,9 +229,8 @@ class LimitedClaims:
         now: datetime,
         limit: int,
     ) -> None:
-        """Update the lines, in which the due items with the same limit key wait. Delete the empty lines. Postpone a
-        line whose rate is exhausted until the rate allows a start. Move any other line from which items were taken to
-        the end.
+        """Update the lines (the due items with the same limit key). Delete empty lines. If a line's rate is exhausted,
+        postpone the line until the rate allows a start. Move any other line from which items were taken to the end.
         """
         moved: list[Json] = []
         empty: list[Json] = []
@@ -253,7 +252,7 @@ class LimitedClaims:
 
     async def next_at(self, reading: Reading) -> datetime | None:
         """Return the instant, by this process's clock, at which the next item with limits may start. None means that no
-        such item waits.
+        such item is waiting.
         """
         if not self._limits:
             return None
@@ -270,8 +269,8 @@ class LimitedClaims:
         return self._clock.now() + max(min(waits), RECHECK_LOCK) if waits else None
 
     async def label(self, database: Database, leases: Sequence[Lease], asked: Asked) -> list[Lease]:
-        """Return the leases whose items may run. An item that was enqueued before its task had limits may not run yet:
-        it gets its limit key, and its claim is undone. If the store is unavailable, the next call of ``label`` tries
+        """Return the leases whose items may run. An item that was enqueued before its task had limits may not run yet,
+        so its claim is undone and it gets its limit key. If the store is unavailable, the next call of ``label`` tries
         this again.
         """
         self._misplaced += [lease for lease in leases if lease.row.get(self._name) in self._limits]
@@ -288,7 +287,9 @@ class LimitedClaims:
         return kept
 
     async def explain(self, reading: Reading, items: Sequence[Mapping[str, Any]]) -> dict[str, Reason]:
-        """Return the limit that each waiting item waits for, by item id. Items that wait for no limit are omitted."""
+        """Return the limit that each waiting item is waiting for, by item id. Items that are not waiting for a limit
+        are omitted.
+        """
         limited = [each for each in items if each["limit_key"] is not None and each[self._name] in self._limits]
         if not limited:
             return {}

@@ -1,4 +1,4 @@
-"""Builds the SQL that settles the items of one table, and SQL expressions that other statements also use."""
+"""Builds the SQL that settles one table's items, and SQL expressions that other statements also use."""
 
 from collections.abc import Callable, Mapping
 
@@ -15,8 +15,8 @@ def now_of(dialect: Dialect) -> str:
 
 
 def assign(values: Mapping[str | None, str]) -> str:
-    """Return the SET list of an UPDATE. A key that is None means that the table has no such column; the assignment is
-    omitted.
+    """Return the SET list of an UPDATE. A None key stands for a column that the table does not have, so its assignment
+    is omitted.
     """
     return ", ".join(f"{column} = {value}" for column, value in values.items() if column is not None)
 
@@ -34,11 +34,11 @@ def retention_end(table: QueueTable, dialect: Dialect) -> str:
 
 def settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) -> str:
     """Return the UPDATE that settles many rows in one statement. Each row is changed only if its fence matches. In the
-    statement, ``ending`` is the alias of a settlement.
+    statement, the alias ``ending`` denotes a settlement.
 
     With ``skips_locked``, the statement first locks the rows that no other transaction has locked, and updates only
-    those (PostgreSQL). Such a statement costs a tenth more than the plain UPDATE, which waits for row locks. A row that
-    changed between the snapshot and its lock is skipped as well.
+    those (PostgreSQL). Such a statement costs about 10 % more than the plain UPDATE, which waits for row locks. A row
+    that changed between the snapshot and its lock is skipped as well.
     """
 
     def of(name: str) -> str:
@@ -97,7 +97,7 @@ def settle_successes(table: QueueTable, dialect: Dialect) -> str:
     matches.
 
     This UPDATE writes the same values as the UPDATE of ``settle``, but takes lists instead of JSON. The lists are
-    passed as texts, because the driver would check each element of an array in Python.
+    passed as strings, because the driver would check each element of an array in Python.
     """
     keep = "(success.value ->> 2)" if dialect == "sqlite" else "success.keep * INTERVAL '1 microsecond'"
     values: dict[str | None, str] = {
@@ -127,7 +127,7 @@ def settle_successes(table: QueueTable, dialect: Dialect) -> str:
 
 def _endings(table: QueueTable, dialect: Dialect, *, skips_locked: bool) -> str:
     """Return the FROM item that provides the settlements as rows. With ``skips_locked``, it provides only the
-    settlements whose row is not locked by another transaction, and locks these rows.
+    settlements for rows that no other transaction has locked, and locks these rows.
     """
     if dialect == "sqlite":
         return "json_each(:endings) AS ending"

@@ -1,6 +1,4 @@
-"""Builds the SQL of a queue for one table, by filling the table's names into the templates
-``statements/queue*.sql``.
-"""
+"""Builds a queue's SQL for one table, by filling the table's names into the templates ``statements/queue*.sql``."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -99,8 +97,8 @@ class SqliteClaimQueries:
 def queue_queries(
     table: QueueTable, dialect: Dialect, own: tuple[str, ...] = ("id",), shared: tuple[str, ...] = ()
 ) -> QueueQueries:
-    """Build the queries for one table. ``own`` lists columns with one value per row of ``put``; ``shared`` lists
-    columns with one value for all rows.
+    """Build the queries for one table. ``own`` lists the columns for which ``put`` receives one value per row;
+    ``shared`` lists the columns for which it receives one value for all rows.
     """
     text = _fill_template("queue.sql", {**queue_gaps(table, dialect), **_put_values(table, dialect, own, shared)})
     return load_text(QueueQueries, text, f"queue.sql of {table.name}", dialect)
@@ -116,7 +114,7 @@ def postgres_claim_queries(table: QueueTable) -> PostgresClaimQueries:
 def sqlite_claim_queries(
     table: QueueTable, given: tuple[tuple[str, str], ...] = (("id", "UUID"),)
 ) -> SqliteClaimQueries:
-    """Build the claim queries for SQLite. ``given`` lists the columns of a claimed row, each with its type."""
+    """Build the claim queries for SQLite. ``given`` lists a claimed row's columns, each with its type."""
     packed = ", ".join(_pack(f"item.{name}", type) for name, type in given)
     text = _fill_template("queue_on_sqlite.sql", {**queue_gaps(table, "sqlite"), "packed": packed})
     return load_text(SqliteClaimQueries, text, f"queue_on_sqlite.sql of {table.name}", "sqlite", ["sqlite"])
@@ -125,8 +123,8 @@ def sqlite_claim_queries(
 def more_queries(
     file: str, table: QueueTable, dialect: Dialect, queries: type[SomeQueries], *, both: bool = True
 ) -> SomeQueries:
-    """Build the statements of the template ``file`` for one table. If ``both`` is false, the template has statements
-    only for ``dialect``.
+    """Build the statements in the template ``file`` for one table. If ``both`` is false, the template has statements
+    for ``dialect`` only.
     """
     text = _fill_template(file, queue_gaps(table, dialect))
     return load_text(queries, text, f"{file} of {table.name}", dialect, DIALECTS if both else [dialect])
@@ -142,21 +140,21 @@ def _pack(column: str, type: str) -> str:
 
 
 def lease_columns(table: QueueTable) -> tuple[str, ...]:
-    """Return the columns from which a lease is created, in the order of the claim's result."""
+    """Return the columns from which a lease is created, in the order in which a claim returns them."""
     return (table.id, table.fence, table.attempts, table.crashes, table.available_at, table.created_at)
 
 
 def row_columns(table: QueueTable) -> tuple[str, ...]:
-    """Return the columns that follow the lease columns in the result of a claim: first the columns that the engine
-    needs, then the columns that handlers receive (``given``).
+    """Return the columns that follow the lease columns in a claim's result: first the columns that the engine needs,
+    then the columns that handlers receive (``given``).
     """
     own = (*([table.state] if table.last_stage else ()), *([table.group] if table.group else ()))
     return tuple(dict.fromkeys((*own, *(table.given or ()))))
 
 
 def _given(table: QueueTable) -> str:
-    """Return the columns of a claimed row on PostgreSQL, in forms that the driver decodes fast: ids as text, instants
-    as microseconds, JSON as text.
+    """Return the columns of a claimed row on PostgreSQL, in forms that the driver decodes quickly: ids as text,
+    instants as microseconds, JSON as text.
     """
     if table.given is None:
         return "*"
@@ -176,8 +174,8 @@ def _fill_template(queries: str, gaps: Mapping[str, str]) -> str:
 
 
 def _put_values(table: QueueTable, dialect: Dialect, own: Sequence[str], shared: Sequence[str]) -> dict[str, str]:
-    """Return the column list and the value list of the INSERT in ``put``, as SQL. By default an item is created now and
-    due after its delay, according to the database's clock.
+    """Return the column list and the value list for the INSERT in ``put``, as SQL. By default an item is created now,
+    by the database's clock, and due after its delay.
     """
     one, all_ = ("row.value ->> '{}'", ":every ->> '{}'") if dialect == "sqlite" else ("row.{}", "every.{}")
     filled = {column: one.format(column) for column in own} | {column: all_.format(column) for column in shared}
@@ -246,8 +244,8 @@ def queue_gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
 
 
 def limit_name(table: QueueTable) -> str:
-    """Return the column that identifies the limits of an item. This column contains the name of the task or, in a
-    pipeline, the name of the stage.
+    """Return the column that identifies an item's limits. This column contains the task's name or, in a pipeline, the
+    stage's name.
     """
     return table.state if table.queue == table.state else "name"
 
@@ -268,7 +266,9 @@ def _gaps_of_operators(table: QueueTable, dialect: Dialect, is_waiting: str) -> 
 
 
 def _level_gaps(table: QueueTable, dialect: Dialect, gaps: dict[str, str], index: str) -> dict[str, str]:
-    """Return the parts of the claim statement that depend on priorities, for the normal and for the reverse order."""
+    """Return the fragments of the claim statement that depend on priorities, for the normal and for the reverse
+    order.
+    """
     high_first, alone = table.urgent_is_high, "level(value, step) AS (SELECT 0, 1)"
     levels, backwards = (_levels(table, gaps, each, index) for each in (high_first, not high_first))
     pick = _pick if dialect == "postgres" else _pick_on_sqlite
@@ -294,8 +294,8 @@ def _no_hold_condition(dialect: Dialect) -> str:
 
 
 def _stage_condition(table: QueueTable) -> str:
-    """Return the SQL condition that selects the dead items of a queue. For a stage, it selects the items that failed in
-    this stage.
+    """Return the SQL condition that selects a queue's dead items. For a stage, it selects the items that failed at this
+    stage.
     """
     if table.queue != table.state:
         return f" AND {table.queue} = :queue" if table.queue else ""
@@ -303,8 +303,8 @@ def _stage_condition(table: QueueTable) -> str:
 
 
 def _stage_of_dead(table: QueueTable) -> str:
-    """Return the SQL expression for the stage of a dead row: the stage in which the row failed, or the first stage if
-    that stage no longer exists.
+    """Return the SQL expression for a dead row's stage: the stage at which the row failed, or the first stage if that
+    stage no longer exists.
     """
     stages = ", ".join(f"'{stage}'" for stage in table.ready)
     return f"CASE WHEN {table.last_stage} IN ({stages}) THEN {table.last_stage} ELSE '{table.ready[0]}' END"
@@ -312,7 +312,7 @@ def _stage_of_dead(table: QueueTable) -> str:
 
 def _queue_condition(table: QueueTable) -> str:
     """Return the SQL condition for the rows that operators see in a queue. For a stage, these include the dead rows
-    that failed in the stage.
+    that failed at the stage.
     """
     if table.queue is None:
         return "TRUE"
@@ -368,7 +368,7 @@ def _cancel_values(table: QueueTable, dialect: Dialect) -> dict[str | None, str]
 
 def _cancel_changes(table: QueueTable, dialect: Dialect, is_waiting: str) -> str:
     """Return the UPDATE assignments that cancel a waiting item, or request the cancellation of a running item. One
-    statement does both, because an item that changes its state between two statements would avoid the cancellation.
+    statement does both, because an item that changed its state between two statements would escape cancellation.
     """
     ends, wish = _cancel_values(table, dialect), table.cancel_requested
     sets = {column: f"CASE WHEN {is_waiting} THEN {value} ELSE {column} END" for column, value in ends.items()}
@@ -383,16 +383,16 @@ def _or_cancel_condition(table: QueueTable) -> str:
 
 
 def _reason_with_count(code: ReasonCode, count: str) -> str:
-    """Return an SQL expression that builds the stored form of a reason. The SQL expression ``count`` supplies the
-    number in its sentence.
+    """Return an SQL expression that builds a reason in its stored form. The SQL expression ``count`` supplies the
+    number in the reason's sentence.
     """
     parts = (encode(code(count=_COUNT)) or "").split(str(_COUNT))
     return f" || {count} || ".join(f"'{part}'" for part in parts)
 
 
 def _rescue_changes(table: QueueTable, dialect: Dialect) -> str:
-    """Return the UPDATE assignments that rescue items whose owner process died. For an item that had not started,
-    neither a crash nor an attempt is counted.
+    """Return the UPDATE assignments that rescue items whose owner process died. If an item had not started, neither a
+    crash nor an attempt is counted for it.
     """
     is_unwanted = table.cancel_requested or "FALSE"
     begins = prefix_of(WAITS_ALONE)
@@ -416,8 +416,8 @@ def _rescue_changes(table: QueueTable, dialect: Dialect) -> str:
 
 
 def _rescued_from(table: QueueTable) -> str:
-    """Return the SQL expression for the queue of a rescued item. If the rescue made a pipeline item dead, its state
-    column no longer names the stage, so the column of the last stage is read instead.
+    """Return the SQL expression for the queue from which an item was rescued. If the rescue made a pipeline item dead,
+    its state column no longer names the stage, so the expression reads the last-stage column instead.
     """
     if table.queue is None:
         return f"'{table.name}'"
@@ -449,7 +449,7 @@ def _release_changes(table: QueueTable, dialect: Dialect) -> str:
 
 
 def _waiting_condition(table: QueueTable) -> str:
-    """Return the SQL condition for waiting rows. In a pipeline it includes rows of removed stages, which no index of
+    """Return the SQL condition for waiting rows. In a pipeline it includes rows at removed stages, which no index of
     ready rows covers.
     """
     waits = f"{table.lease_until} IS NULL AND {table.finished_at} IS NULL"
@@ -512,9 +512,8 @@ def _groups(group: str, waiting: str, most: int | None) -> dict[str, str]:
 
 
 def _pick(table: QueueTable, gaps: dict[str, str], high_first: bool, levels: str) -> str:
-    """Return the CTE that picks due rows in order. The highest priorities are looked up one by one. If at most
-    ``MOST_SORTED`` rows are due, the rows of all other priorities are sorted; otherwise they are read in the order of
-    the index.
+    """Return the CTE that selects due rows in claim order. The highest priorities are looked up one by one. If at most
+    ``MOST_SORTED`` rows are due, the rows of all other priorities are sorted; otherwise they are read in index order.
     """
     is_due = f"{table.available_at} <= coalesce(:now, statement_timestamp())"
     waiting = f"FROM {table.name} WHERE {gaps['is_ready']}{gaps['in_queue']} AND {is_due}"
@@ -542,10 +541,10 @@ def _pick(table: QueueTable, gaps: dict[str, str], high_first: bool, levels: str
 
 
 def _pick_on_sqlite(table: QueueTable, gaps: dict[str, str], high_first: bool, levels: str) -> str:
-    """Return the SELECT that picks due rows in order, like ``_pick``. SQLite has no LATERAL, so a nested loop keeps the
-    order of the levels, and the index keeps the order within a level.
+    """Return the SELECT that selects due rows in claim order, like ``_pick``. SQLite has no LATERAL, so a nested loop
+    keeps the order of the priorities, and the index keeps the order within a priority.
 
-    A part of the query that is not needed compares its index column with NULL, so it reads no rows. SQLite would
+    A branch of the query that is not needed compares its index column with NULL, so that it reads no rows. SQLite would
     evaluate any other condition for each row.
     """
     source = f"{table.name} INDEXED BY {gaps['ready_index']}"

@@ -57,10 +57,10 @@ class SqlQueue:
         encryption: Encryption = PLAIN,
         next_due: Callable[[str], Awaitable[Row | None]] | None = None,
     ) -> None:
-        """Create the queue. ``liveness`` is a separate set of connections to renew, settle, claim and rescue items;
-        without it, the queue uses ``database``. ``limits`` maps the tasks of the queue to their limits. ``encryption``
-        decrypts the arguments of the tasks. ``next_due`` replaces the statement ``next_at``, so that several queues of
-        a table can share a statement.
+        """Create the queue. ``liveness`` is a separate set of connections for renewing, settling, claiming and rescuing
+        items; without it, the queue uses ``database``. ``limits`` maps the queue's tasks to their limits.
+        ``encryption`` decrypts the tasks' arguments. ``next_due`` replaces the statement ``next_at``, so that several
+        queues in one table can share a statement.
         """
         self.table = table
         self._next_due = next_due
@@ -97,8 +97,8 @@ class SqlQueue:
     async def put(
         self, items: Sequence[NewItem], within: Transaction | None = None, shared: Mapping[str, object] | None = None
     ) -> list[str | None]:
-        """Insert items and return their ids; an id is None if an unfinished item has the same key. ``within`` is a
-        transaction of the caller. ``shared`` maps columns to a value that all items share.
+        """Insert items and return their ids; an id is None if an unfinished item has the same key. ``within`` is the
+        caller's transaction. ``shared`` maps columns to a value that all items share.
         """
         if not items:
             return []
@@ -138,7 +138,7 @@ class SqlQueue:
         return ids
 
     async def _put(self, rows: "Sequence[_New]", every: dict[str, Json], into: Transaction) -> set[str]:
-        """Insert rows, with one statement per set of rows that have the same columns and delay. Columns without a value
+        """Insert rows, using one statement for all rows that have the same columns and delay. Columns without a value
         get their default.
 
         Rows are sorted by key, so that two processes that insert the same keys do not deadlock.
@@ -185,8 +185,8 @@ class SqlQueue:
         return self._queries_by_columns[own, shared]
 
     def _goes_at_once(self, rows: "Sequence[_New]") -> bool:
-        """Return whether one statement can insert all rows. On SQLite several rows need two statements: one inserts the
-        rows, the other reads which rows were inserted.
+        """Return whether a single statement can insert all rows. On SQLite several rows need two statements: one
+        inserts the rows, and one reads which rows were inserted.
         """
         if self._database.dialect == "sqlite" and len(rows) > 1:
             return False
@@ -233,7 +233,7 @@ class SqlQueue:
     async def _turn_with_limits(
         self, limited: LimitedClaims, endings: Endings, asked: Asked, limit: int, *, reversed: bool
     ) -> ClaimResult:
-        """Settle items and claim the next items, in a queue that has tasks with limits. If no item with limits may
+        """Settle items and claim the next items in a queue that has tasks with limits. If no item with limits may
         start, the transaction is the same as for a queue without limits.
         """
         work = await limited.find_work(self._liveness, endings, asked)
@@ -254,8 +254,8 @@ class SqlQueue:
         return ClaimResult([*leases, *await limited.label(self._liveness, plain, asked)], *unwritten)
 
     async def _turn_by_group(self, endings: Endings, asked: Asked, limit: int) -> ClaimResult:
-        """Settle items in one transaction, and claim the next items in another transaction. If another process claims
-        the same group at the same time, only the claim is rolled back.
+        """Settle items in one transaction and claim the next items in another, so that only the claim is rolled back if
+        another process claims the same group at the same time.
         """
         path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
         async with path.transaction() as transaction:
@@ -269,7 +269,7 @@ class SqlQueue:
 
     def _expects_no_lock(self, endings: Endings) -> bool:
         """Return whether the rows to settle are probably unlocked. Only then does the queue settle and claim in one
-        statement, because this statement waits for row locks.
+        statement, because that statement waits for row locks.
         """
         return not self._unchecked or not any(lease.id in self._unchecked for lease, _ in endings)
 
@@ -355,8 +355,8 @@ class SqlQueue:
         return decode(row["error"]), row["now"]
 
     async def next_at(self) -> datetime | None:
-        """Return the instant at which the next item is due, or None if no item waits. The instant is converted to this
-        process's clock, because a worker sleeps by that clock.
+        """Return the instant at which the next item is due, or None if no item is waiting. The instant is converted to
+        this process's clock, because a worker sleeps by that clock.
         """
         limited_at = await self.limited.next_at(self._liveness) if self.limited else None
         row = await (self._next_due(self.name) if self._next_due else self._next(self._liveness))
@@ -397,10 +397,10 @@ class SqlQueue:
         return [Unserved(queue=row["queue"], name=None, count=row["items"], oldest=row["oldest"]) for row in rows]
 
     async def rehome(self, source: str, target: str, limit: int, *, by: str) -> int:
-        """Move at most ``limit`` waiting items from one queue or stage to another, with an audit entry. Return their
-        number.
+        """Move at most ``limit`` waiting items from one queue or stage to another, with an audit entry. Return the
+        number of items moved.
 
-        Raises StoreConflict if an unfinished item of the target has the same key; the operator must discard one of the
+        Raises StoreConflict if an unfinished item in the target has the same key; the operator must discard one of the
         two items.
         """
         if self.table.queue == self.table.state and target not in self.table.ready:
@@ -409,7 +409,9 @@ class SqlQueue:
         return await self._run_many_audited(self._queries.rehome, "queue.rehome", by, {"queue": target}, asked)
 
     async def discard_waiting(self, source: str, limit: int, *, by: str) -> int:
-        """Cancel at most ``limit`` waiting items of a queue or stage, with an audit entry. Return their number."""
+        """Cancel at most ``limit`` waiting items of a queue or stage, with an audit entry. Return the number of items
+        cancelled.
+        """
         asked = {"source": source, "limit": limit, "reason": encode(DISCARDED(queue=source), LONGEST_ERROR)}
         return await self._run_many_audited(self._queries.discard_waiting, "queue.discard_waiting", by, None, asked)
 
@@ -447,8 +449,8 @@ class SqlQueue:
     async def list_items(self, state: str, limit: int, *, of: str | None = None) -> list[dict[str, Any]]:
         """Return the newest items in a state: ready, running, done, dead, cancelled, or a state value of the table.
 
-        For a stage, the dead items are the items that failed in the stage. ``of`` selects another queue or stage of the
-        same table.
+        For a stage, the dead items are the items that failed at that stage. ``of`` selects another queue or stage of
+        the same table.
         """
         words: dict[str, tuple[str, ...]] = {
             ItemState.READY: (*self.table.ready, *([of] if of else [])),
@@ -463,7 +465,9 @@ class SqlQueue:
         return [dict(row) for row in rows]
 
     async def why_limited(self, items: Sequence[Mapping[str, Any]]) -> Mapping[str, Reason]:
-        """Return the limit that each of these rows waits for, by row id. Rows that wait for no limit are omitted."""
+        """Return the limit that each of these rows is waiting for, by row id. Rows that are not waiting for a limit are
+        omitted.
+        """
         if not self.limited:
             return {}
         waiting = [each for each in items if each[self.table.state] in self.table.ready]
@@ -487,8 +491,8 @@ class SqlQueue:
         )
 
     async def pulse(self) -> Pulse:
-        """Return exact counts of the queue's items. An item is stuck if its lease expired long ago and no rescue has
-        released the item.
+        """Return exact counts of the queue's items. An item counts as stuck if its lease expired long ago and no rescue
+        has released it.
         """
         row = await self._database.one(
             self._queries.pulse,
@@ -502,7 +506,7 @@ class SqlQueue:
         return from_row(Pulse, row)
 
     async def _settle(self, transaction: Transaction, endings: Endings) -> Unwritten:
-        """Write the settlements, then the effects and follow-up items of the written settlements. Return the leases
+        """Write the settlements, then the effects and follow-up items of those that were written. Return the leases
         whose settlement was not written.
         """
         if not endings:
@@ -550,7 +554,7 @@ class SqlQueue:
         return {"now": self._now(), "lease": in_microseconds(lease_holder.lease)}
 
     def _now(self) -> datetime | None:
-        """Return the time to pass to a statement. None means that the statement uses the database's clock."""
+        """Return the time to pass to a statement. None makes the statement use the database's clock."""
         return self._clock.now() if self._own_time else None
 
     def _query_time(self) -> datetime | None:
@@ -576,8 +580,8 @@ _NOTHING = timedelta(0)
 
 
 def _encode(value: object, dialect: Dialect) -> Json:
-    """Encode a value for a JSON row. SQLite needs instants as numbers and JSON values as text; PostgreSQL accepts both
-    as JSON.
+    """Encode a value for a row that is passed as JSON. SQLite needs instants as numbers and JSON values as text;
+    PostgreSQL accepts both as JSON.
     """
     match value:
         case datetime():

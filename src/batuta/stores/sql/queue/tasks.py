@@ -1,4 +1,4 @@
-"""Stores tasks in the engine's own table, and finds waiting items that no queue or stage of this release serves."""
+"""Stores tasks in the engine's own table, and finds waiting items that no queue or stage in this release serves."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, field
@@ -98,8 +98,8 @@ class SqlTasks:
         )
 
     def relay(self) -> None:
-        """Do not count a crash of a worker as a crash of its tasks. Call this method if other processes (ARQ) run the
-        tasks.
+        """Do not count a worker crash as a crash of its tasks. Call this method if other processes (ARQ workers) run
+        the tasks.
         """
         self._table = RELAYED_TASKS
         self._queues.clear()
@@ -187,9 +187,8 @@ class SqlTasks:
     async def _put_unique(
         self, task: AnyTask, options: EnqueueOptions, item: NewItem, shared: Mapping[str, object], within: Any | None
     ) -> str:
-        """Enqueue a call and return its id. If the call's key belongs to an unfinished task, or an earlier task has
-        reserved the key for a period, return the id of that task instead. If that task has not started, ``options`` may
-        also change it.
+        """Enqueue a call and return its id. If the call's key belongs to an unfinished task, or is still reserved by an
+        earlier task, return the id of that task instead. If that task has not started, ``options`` may also change it.
         """
         if within is None:
             async with self.database.transaction() as transaction:
@@ -224,8 +223,8 @@ class SqlTasks:
         shared: Mapping[str, object],
         within: Transaction,
     ) -> list[str | None]:
-        """Enqueue calls that wait for tasks and batches, and return their ids. Raises TaskUnknown if an awaited task or
-        batch does not exist.
+        """Enqueue calls that must wait for other tasks and batches, and return their ids. Raises TaskUnknown if an
+        awaited task or batch does not exist.
         """
         known = [id for id in options.after if is_uuid(id)]
         found = {str(row["id"]) for row in await within.all(self._queries.targets, ids=AsJson(known))}
@@ -276,8 +275,8 @@ class SqlTasks:
     async def _put_calls(
         self, queue: str, shared: dict[str, Json], args: Sequence[list[Json]], within: Any | None
     ) -> list[str]:
-        """Insert the calls of one caller in one statement, and return their ids. Their common columns are sent to
-        PostgreSQL only once.
+        """Insert one caller's calls in one statement, and return their ids. Columns with the same value for all calls
+        are sent to PostgreSQL only once.
         """
         if self.database.dialect == "sqlite":
             return await self.queue(queue).put_rows([{"args": each} for each in args], shared, within)
@@ -285,8 +284,8 @@ class SqlTasks:
         return await self._insert_calls(queue, shared, [each[:2] for each in args], carried, within)
 
     async def _put_gathered(self, queue: str, rows: Sequence[dict[str, Json]]) -> list[str]:
-        """Insert the calls of several callers that enqueue one call each, and return the ids. On PostgreSQL, calls of
-        the same task and priority use a faster statement.
+        """Insert the calls of several callers that enqueue one call each, and return the ids. On PostgreSQL a faster
+        statement is used if all calls have the same task and priority.
         """
         task = {"name": rows[0]["name"], "priority": rows[0]["priority"]}
         if self.database.dialect == "sqlite" or any(
@@ -310,7 +309,7 @@ class SqlTasks:
         return None if row is None or row["is_over"] else self._status(row)
 
     async def why_waiting(self, id: str) -> Reason | None:
-        """Return the limit that a waiting task waits for, or None if it waits for no limit."""
+        """Return the limit that a waiting task is waiting for, or None if it is not waiting for a limit."""
         if (row := await self._task(id)) is None or row["status"] not in TASKS.ready:
             return None
         queue = self.queue(row["queue"])
@@ -318,7 +317,9 @@ class SqlTasks:
         return None if item is None else (await queue.why_limited([dict(item)])).get(id)
 
     async def cancel(self, id: str, reason: str, *, by: str | None = None) -> bool:
-        """Cancel a task. Return False if it has ended or does not exist. ``by`` is the operator, for the audit log."""
+        """Cancel a task. Return False if it has ended or does not exist. ``by`` is the operator to record in the audit
+        log.
+        """
         row = await self._task(id)
         is_cancelled = row is not None and await self.queue(row["queue"]).cancel(id, reason, by=by)
         self.endings.note_change()
@@ -326,7 +327,7 @@ class SqlTasks:
 
     async def retry(self, id: str, *, by: str | None = None) -> bool:
         """Make a failed task ready again. Return False if it has not failed, or if an unfinished task has the same key.
-        ``by`` is the operator, for the audit log.
+        ``by`` is the operator to record in the audit log.
         """
         row = await self._task(id)
         if row is None or not await self.queue(row["queue"]).revive(id, by=by):
@@ -355,7 +356,7 @@ class SqlTasks:
             raise TimeoutError(f"{what} {id} has not ended after {seconds} s: {LOOK[what]}") from None
 
     async def _wait_in_test(self, id: str, limit: timedelta, what: str) -> None:
-        """Wait for the end in real time, because in a test the fake clock does not advance by itself, and no worker
+        """Wait in real time until the task ends. In a test the fake clock does not advance by itself, and no worker
         runs at the same time.
         """
         try:
@@ -367,8 +368,8 @@ class SqlTasks:
             ) from None
 
     async def find(self, queue: str, limit: int, *, tag: str | None = None, key: str | None = None) -> Sequence[Row]:
-        """Return the newest tasks of a queue that have this tag and this key. None means any tag or any key; pass at
-        least one of them.
+        """Return a queue's newest tasks that have this tag and this key. None means any tag or any key; pass at least
+        one of them.
         """
         if key is None:
             return await self.database.all(self._queries.tagged, queue=queue, tag=AsJson([tag]), limit=limit)
@@ -400,8 +401,8 @@ class SqlTasks:
         ]
 
     async def rehome(self, name: str, source: str, target: str, limit: int) -> int:
-        """Move at most ``limit`` waiting tasks with this name to another queue, and return their number. The tasks keep
-        their age and attempts.
+        """Move at most ``limit`` waiting tasks with this name to another queue, and return the number of tasks moved.
+        The tasks keep their age and attempts.
         """
         moved = await self.database.run(self._queries.rehome, name=name, source=source, target=target, limit=limit)
         if moved:
@@ -411,7 +412,7 @@ class SqlTasks:
 
     async def unlabel(self, limited: Collection[str], limit: int) -> int:
         """Clear the limit key of at most ``limit`` waiting items whose task is not in ``limited``, so that the claim
-        for tasks without limits takes them again. Return the number of changed items.
+        for tasks without limits takes them. Return the number of changed items.
         """
         names = AsJson(sorted(limited))
         async with self.database.transaction() as transaction:
@@ -456,7 +457,7 @@ class SqlTasks:
         return from_row(TaskStatus, row, job_id=row["id"], error=decode(row["error"]), **times, **found)
 
     def _now(self) -> datetime | None:
-        """Return the time to pass to a statement. None means that the statement uses the database's clock."""
+        """Return the time to pass to a statement. None makes the statement use the database's clock."""
         return self.clock.now() if self.own_time else None
 
 
@@ -467,8 +468,8 @@ class UnservedIn(NamedTuple):
 
 class UnservedItems:
     def __init__(self, tasks: SqlTasks, queues: Mapping[str, SqlQueue]) -> None:
-        """Create an object that finds items that no worker serves. ``queues`` contains all queues and stages of this
-        release, by name.
+        """Create an object that finds items that no worker serves. ``queues`` maps names to all queues and stages in
+        this release.
         """
         self._tasks = tasks
         self.queues = queues
@@ -478,7 +479,7 @@ class UnservedItems:
         return [UnservedIn(each, self._tasks.queue(each.queue)) for each in await self._tasks.find_unserved(served)]
 
     async def of_stages(self) -> list[UnservedIn]:
-        """Return the waiting items of removed stages. This method reads the table of each pipeline, so call it only
+        """Return the waiting items of removed stages. This method reads every pipeline's whole table, so call it only
         every few minutes.
         """
         pipelines = {
