@@ -40,7 +40,7 @@ EVERY_SCOPE = frozenset(Scope)
 
 
 class Role(StrEnum):
-    """The usual sets of scopes for people. Each role has all scopes of the role before it. No role has the scope
+    """The usual sets of scopes for people. Each role includes all scopes of the previous role. No role has the scope
     ``pii``.
     """
 
@@ -95,7 +95,7 @@ def mint(
     """Create a token with a random secret. Return two values: the token, which contains only a hash of the secret, and
     the token's text, which contains the secret.
 
-    ``chance(n)`` returns n random bytes as hexadecimal, like ``secrets.token_hex``.
+    Like ``secrets.token_hex``, ``chance(n)`` returns n random bytes in hexadecimal.
     """
     try:
         parse_networks(networks)
@@ -134,14 +134,14 @@ def mint_successor(old: Token, *, by: str, now: datetime, chance: Callable[[int]
 
 
 def split_token(text: str) -> tuple[str, str] | None:
-    """Return the id and the secret of a token's text, or None if the text is not a token."""
+    """Return the id and the secret contained in a token's text, or None if the text is not a token."""
     found = _FORM.match(text)
     return (found[1], found[2]) if found else None
 
 
 def proves(token: Token | None, secret: str, *, now: datetime) -> bool:
-    """Return whether the secret belongs to a valid token. The check takes the same time for an unknown token, so its
-    duration does not reveal which tokens exist.
+    """Return whether the secret belongs to a valid token. The check takes as long for an unknown token as for a known
+    one, so its duration does not reveal which tokens exist.
     """
     is_right = same("" if token is None else token.secret_hash, hash_secret(secret))
     return token is not None and token.is_valid(now) and is_right
@@ -197,12 +197,12 @@ class Sessions:
         self._key = sha256(f"session {key}".encode()).digest()
 
     def begin(self, holder: str, *, now: datetime, chance: str) -> str:
-        """Create the cookie of a new session. ``chance`` is 16 random bytes as hexadecimal."""
+        """Create the cookie for a new session. ``chance`` is 16 random bytes in hexadecimal."""
         text = Session(holder, now + SESSION_LENGTH, chance).text
         return f"{text}.{self._seal(text)}"
 
     def find(self, note: str, *, now: datetime) -> Session | None:
-        """Return the session of a cookie, or None if the cookie is invalid or expired."""
+        """Return the session that a cookie belongs to, or None if the cookie is invalid or expired."""
         found = _SESSION_FORM.fullmatch(note)
         if found is None or not same(self._seal(note.rpartition(".")[0]), found[4]):
             return None
@@ -210,8 +210,8 @@ class Sessions:
         return session if now < session.expires_at <= now + SESSION_LENGTH else None
 
     def proof(self, session: Session) -> str:
-        """Return the CSRF token of a form. Other sites cannot compute this token, so only the dashboard's own pages
-        contain it.
+        """Return the CSRF token for the forms of a session. Other sites cannot compute this token, so only the
+        dashboard's own pages contain it.
         """
         return self._seal(f"form {session.text}")
 

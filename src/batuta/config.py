@@ -1,7 +1,7 @@
 """Settings: read from the environment and validated once, then frozen.
 
-``load_settings(kind, env)`` fills a settings class from a mapping. ``NAME_FILE`` may replace ``NAME``: it names a file
-that contains the value, for secrets. An empty value is treated as unset. An unknown ``BATUTA_*`` name raises an error
+``load_settings(kind, env)`` fills a settings class from a mapping. For secrets, ``NAME_FILE`` may replace ``NAME``: it
+names a file that contains the value. An empty value is treated as unset. An unknown ``BATUTA_*`` name raises an error
 that suggests the nearest known name. Any other name that looks like a misspelt setting causes a warning.
 """
 
@@ -98,7 +98,7 @@ def _prefix(path: str) -> str:
 
 
 def check_target(address: str) -> str:
-    """Check the address of an outgoing call and return it. Raise ValueError if the address is not HTTP or HTTPS, or if
+    """Check the address for outgoing calls and return it. Raise ValueError if the address is not HTTP or HTTPS, or if
     it is link-local, because cloud machines serve their credentials at link-local addresses.
     """
     try:
@@ -134,7 +134,7 @@ Listed = Annotated[tuple[str, ...], BeforeValidator(_split_list)]
 
 
 class EngineSettings(BaseModel):
-    """The settings of every application; an application adds its own in a subclass."""
+    """The settings that every application has; an application adds its own in a subclass."""
 
     # The text below a setting is its description in the reference.
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True)
@@ -305,8 +305,8 @@ class EngineSettings(BaseModel):
         return self
 
     def require_access(self) -> None:
-        """Raise an error unless the secrets that protect the API are set and long enough. Development needs no
-        secrets.
+        """Raise an error unless the secrets that protect the API are set and long enough. In development, secrets are
+        not required.
         """
         if self.in_development:
             return
@@ -367,7 +367,7 @@ def refuse_unknown(given: Mapping[str, str], known: frozenset[str]) -> None:
 
 
 def near_misses(given: Mapping[str, str], known: frozenset[str]) -> list[tuple[str, str]]:
-    """Return the unknown names that resemble a known setting, each mapped to that setting."""
+    """Return the unknown names that resemble a known setting, each paired with the name of that setting."""
     found = []
     for name in sorted(given):
         if name.removesuffix("_FILE") not in known | OF_THE_TOOLS:
@@ -377,7 +377,7 @@ def near_misses(given: Mapping[str, str], known: frozenset[str]) -> list[tuple[s
 
 
 def with_files(given: Mapping[str, str], known: frozenset[str]) -> dict[str, str]:
-    """Return the settings. For each setting ``NAME_FILE``, read the file that it names and add the file's content as
+    """Return the settings, with every ``NAME_FILE`` resolved: read the file that it names and add the content as
     ``NAME``.
     """
     values = dict(given)
@@ -404,7 +404,7 @@ def invalid(error: ValidationError) -> InvalidSetting:
 
 
 def reason_of(problem: ErrorDetails) -> Reason:
-    """Return the ``Reason`` for a validation error. An error of the engine's own validators contains a ``Reason``;
+    """Return the ``Reason`` for a validation error. An error from the engine's own validators contains a ``Reason``;
     pydantic's own errors are mapped by their type.
     """
     context = problem.get("ctx", {})
@@ -419,7 +419,9 @@ def reason_of(problem: ErrorDetails) -> Reason:
 
 
 def system_zone(env: Mapping[str, str], localtime: Path = Path("/etc/localtime")) -> str:
-    """Return the time zone of this machine: the variable TZ, otherwise the target of ``localtime``, otherwise UTC."""
+    """Return this machine's time zone: the variable TZ if it is set, otherwise the target of ``localtime``, otherwise
+    UTC.
+    """
     linked = str(localtime.resolve()).rpartition("/zoneinfo/")[2]
     return next((name for name in (env.get("TZ", "").removeprefix(":"), linked) if name in _zones()), "UTC")
 

@@ -2,8 +2,8 @@
 
     TASKS = {"default": {"BACKEND": "batuta.django.BatutaBackend", "OPTIONS": {"app": "shop.background:work"}}}
 
-The backend stores each call as a task of the application that ``app`` names. ``serve_django(work)`` lets the workers of
-this application run the Django tasks.
+The backend stores each call as a task in the application that ``app`` names. ``serve_django(work)`` lets this
+application's workers run the Django tasks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ def serve_django(
     timeout: float = 300,
     keep_result: float = 86_400,
 ) -> None:
-    """Let the workers of ``work`` run the Django tasks of these queues. Times are in seconds.
+    """Let the workers of ``work`` run the Django tasks in these queues. Times are in seconds.
 
     ``retry`` lists the waits before further attempts. The default is an empty list, because Django tasks promise no
     retries.
@@ -98,7 +98,7 @@ class BatutaBackend(BaseTaskBackend):  # type: ignore[misc] # Django has no type
         return result
 
     def get_result(self, result_id: str) -> Any:
-        """Return the state of a call. Raises TaskResultDoesNotExist if the call is unknown."""
+        """Return a call's state. Raises TaskResultDoesNotExist if the call is unknown."""
 
         async def read(store: Any) -> tuple[TaskStatus | None, Row | None]:
             status = await store.status(result_id)
@@ -157,7 +157,7 @@ def _name(queue: str) -> str:
 
 
 def _run(context: TaskContext, path: str, arguments: list[Any], named: dict[str, Any]) -> Json | Failed:
-    """Call the function of a Django task in a separate thread."""
+    """Call a Django task's function in a separate thread."""
     task = import_string(path)
     if not isinstance(task, Task):
         return Failed(NOT_A_TASK(path=path), permanent=True)
@@ -197,6 +197,8 @@ def _result(
 
 
 def _set(result: Any, **values: object) -> None:
-    """Set fields of a result object. Its class is a frozen dataclass, and Django itself sets fields in this way."""
+    """Set fields of a result object. Its class is a frozen dataclass, so this function sets them in the same way as
+    Django does.
+    """
     for name, value in values.items():
         object.__setattr__(result, name, value)

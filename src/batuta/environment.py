@@ -1,5 +1,5 @@
-"""The only module that reads the environment. It loads no other library, so that a command can choose its language
-before the settings are loaded.
+"""The only module that reads the environment. It loads no third-party library when it is imported, so that a command
+can choose its language before the settings are loaded.
 """
 
 import os
@@ -14,7 +14,7 @@ ENV_FILE = Path(".env")  # relative to the working folder
 
 
 def environment() -> Mapping[str, str]:
-    """Return the environment of the process. All other code receives a mapping."""
+    """Return the process's environment. All other code receives it as a mapping."""
     return dict(os.environ)
 
 

@@ -1,4 +1,4 @@
-"""The errors of the engine. Every error is a ``BatutaError``, and its message ends with the next step."""
+"""The engine's errors. Every error is a ``BatutaError``, and its message ends with the next step."""
 
 from batuta.kernel import errors
 from batuta.kernel.errors import *  # noqa: F403

@@ -1,4 +1,6 @@
-"""Events of the engine: one frozen dataclass per event. ``work.events.subscribe(function)`` receives them."""
+"""The engine's events: one frozen dataclass per event. ``work.events.subscribe(function)`` registers a function that
+receives them.
+"""
 
 from batuta.kernel import events
 from batuta.kernel.events import *  # noqa: F403

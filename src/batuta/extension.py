@@ -1,4 +1,4 @@
-"""Names that an application uses to extend the engine: roles, commands, checks of `batuta doctor`, boards, screens,
+"""Names that an application uses to extend the engine: roles, commands, checks for `batuta doctor`, boards, screens,
 actions, texts and logs.
 """
 

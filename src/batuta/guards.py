@@ -1,4 +1,4 @@
-"""Guards decide whether an effect, such as a call of a service, is admitted or held back: opening hours, rate limits,
+"""Guards decide whether an effect, such as a call to a service, is admitted or held back: opening hours, rate limits,
 switches and circuit breakers.
 """
 

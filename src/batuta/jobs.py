@@ -1,4 +1,4 @@
-"""Public names for scheduled jobs: options, calls and windows."""
+"""Public names for scheduled jobs: their options, calls and windows."""
 
 from batuta.dispatch.job import Job, JobOptions, Overlap, Target
 from batuta.dispatch.plan import find_holding_switch

@@ -1,4 +1,4 @@
-"""Middleware: functions that run around the enqueueing and the execution of work."""
+"""Middleware: functions that run around enqueueing and executing work."""
 
 from batuta.kernel.middleware import Attempt, Middleware, Proceed
 from batuta.tasks.enqueueing import EnqueueMiddleware, NewCalls

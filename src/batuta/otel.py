@@ -1,9 +1,9 @@
-"""OpenTelemetry: spans of enqueues, items and runs, and the counters and histograms of ``/metrics``.
+"""OpenTelemetry: spans for enqueued calls, items and runs, and the counters and histograms that ``/metrics`` serves.
 
     instrument(work)
 
 A worker continues the trace of the caller that enqueued the task, because the trace context is stored with the task.
-The extra ``otel`` installs the API of OpenTelemetry; the program chooses an SDK and an exporter.
+The extra ``otel`` installs OpenTelemetry's API; the program chooses an SDK and an exporter.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,8 +34,7 @@ KINDS: Mapping[SpanKind, OtelKind] = {
 def instrument(
     work: Batuta, *, tracer_provider: TracerProvider | None = None, meter_provider: MeterProvider | None = None
 ) -> None:
-    """Record the spans of this process and the metrics of ``work``. By default, OpenTelemetry's global providers are
-    used.
+    """Record this process's spans and the metrics of ``work``. By default, OpenTelemetry's global providers are used.
 
     Spans contain names, ids and outcomes. They contain no arguments, results or error messages, because these may
     contain personal data.
@@ -72,7 +71,7 @@ class _OtelRecorder:
 
 
 def _context(kind: SpanKind, parent: Trace | None) -> Context | None:
-    """Return the context of a new span. None means that the program's current span is the parent."""
+    """Return the context for a new span. None makes the program's current span the parent."""
     if kind == "enqueue" and (parent is None or trace.get_current_span().get_span_context().is_valid):
         return None
     if parent is None:
@@ -94,7 +93,7 @@ def _end(span: Span, outcome: str, *, failed: bool) -> None:
 
 
 class _OtelFactory:
-    """Creates the metrics of ``/metrics`` as instruments of OpenTelemetry, with the same names and labels."""
+    """Creates the metrics that ``/metrics`` serves as OpenTelemetry instruments, with the same names and labels."""
 
     def __init__(self, meter: metrics.Meter) -> None:
         self._meter = meter

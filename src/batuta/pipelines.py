@@ -1,4 +1,4 @@
-"""Pipelines and the outcomes of a stage. A pipeline is a list of functions, or a queue table of the application with
+"""Pipelines and the outcomes of a stage. A pipeline is a list of functions, or an application's queue table with
 stages.
 """
 

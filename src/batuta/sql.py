@@ -1,4 +1,4 @@
-"""The database: connections and transactions, named statements, migrations, audit log, retention and restores."""
+"""The database: connections and transactions, named statements, migrations, the audit log, retention and restores."""
 
 from batuta.stores.backup.restoring import DatabaseId, Restored, Restoring, as_values, blind_restores, insert_rows
 from batuta.stores.sql.audit import AuditLog

@@ -272,8 +272,8 @@ def _reason(body: Mapping[str, Any]) -> str:
 
 
 def _add_words(plain: ReasonCode, telling: ReasonCode, body: Mapping[str, Any], **facts: object) -> Reason:
-    """Return a reason that includes the endpoint's own text, if that text is a string. A list of validation errors is
-    omitted, because it would repeat values of the request.
+    """Return a reason that includes the endpoint's own text, if it is a string. A list of validation errors is omitted,
+    because it would repeat values from the request.
     """
     name = next((name for name in ("error", "detail", "title") if body.get(name)), "error")
     said = body.get(name)

@@ -1,9 +1,9 @@
-"""Arguments of a task: checked against the annotations when a call is enqueued, stored as JSON, and decoded for the
+"""Task arguments: checked against the annotations when a call is enqueued, stored as JSON, and decoded for the
 function.
 
-If JSON can represent the annotation (text, numbers, lists, dictionaries with text keys), the value is stored unchanged.
-Any other annotation determines how the value is encoded and decoded. Pydantic handles dataclasses, pydantic models,
-UUID, datetime, sets, tuples and Enums; msgspec handles ``msgspec.Struct``.
+If JSON can represent the annotated type (text, numbers, lists, dictionaries with string keys), the value is stored
+unchanged. Any other annotation determines how the value is encoded and decoded. Pydantic handles dataclasses, pydantic
+models, UUID, datetime, sets, tuples and Enums; msgspec handles ``msgspec.Struct``.
 """
 
 import inspect
@@ -34,7 +34,7 @@ class Coder(NamedTuple):
 
 
 class Codec:
-    """Encodes and decodes the arguments of one task, by position and by name."""
+    """Encodes and decodes one task's arguments, by position and by name."""
 
     def __init__(self, task: str, signature: inspect.Signature, hints: Mapping[str, Any]) -> None:
         self._task = task
@@ -51,8 +51,8 @@ class Codec:
     def fits(self, calls: Sequence[tuple[Sequence[Any], Mapping[str, Any]]]) -> bool:
         """Return whether every argument of these calls already has a type that is stored unchanged.
 
-        The check is fast, because it compares the set of types of each parameter, not every single value. If the result
-        is False, ``encode`` must check each call.
+        The check is fast, because it compares the set of types that each parameter receives, not every single value. If
+        the result is False, ``encode`` must check each call.
         """
         lists = [arguments for arguments, named in calls if not named]
         if len(lists) < len(calls) or len({*map(len, lists)}) != 1:
@@ -68,8 +68,8 @@ class Codec:
         return self._convert(arguments, named, lambda coder, value: coder.encode(value))
 
     def decode(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Return the stored arguments as the types that the function takes. Raises TypeError if a stored value does not
-        fit.
+        """Return the stored arguments, converted to the types that the function takes. Raises TypeError if a stored
+        value does not fit.
         """
         return self._convert(arguments, named, lambda coder, value: coder.decode(value))
 
@@ -97,10 +97,11 @@ class Codec:
 
 
 def _said(problem: ErrorDetails) -> str:
-    """Return which argument of a task is invalid and why, without the value, which may be personal data.
+    """Return a message that says which of a task's arguments is invalid and why, without the value, which may be
+    personal data.
 
     Pydantic's message is used only if it cannot quote the value: the error is pydantic's own (it has a URL), and its
-    context contains neither an ``error`` nor a ``tag``. Otherwise the description is the type of the error.
+    context contains neither an ``error`` nor a ``tag``. Otherwise the message contains only the type of the error.
     """
     quotes = any("error" in name or name == "tag" for name in problem.get("ctx", {}))
     is_safe = "url" in problem and not quotes
@@ -109,7 +110,7 @@ def _said(problem: ErrorDetails) -> str:
 
 
 def _coder(task: str, name: str, annotation: Any) -> Coder | None:
-    """Return the coder of a parameter, or None if the parameter accepts any JSON value."""
+    """Return the coder for a parameter, or None if the parameter accepts any JSON value."""
     kinds = _json_kinds(annotation)
     if kinds is not None:
         return Coder(_checker(kinds), _same, frozenset(kinds)) if kinds else None

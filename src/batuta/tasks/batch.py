@@ -1,4 +1,4 @@
-"""A batch: a set of tasks that is counted, awaited and cancelled as one, and whose end can start another task.
+"""A batch: a set of tasks that is counted, awaited and cancelled as a unit, and whose end can start another task.
 
     async with work.batch("import 7", on_end=report) as batch:
         await batch.add(send, rows)
@@ -6,8 +6,8 @@
     open ── close ──▶ running ── the last task ended ──▶ ended       on_end runs once
       └────── cancel ─────┴──▶ cancelling ── the last task ended ──▶ cancelled
 
-The task ``on_end`` is stored together with the batch and waits for the end of the batch. So it runs once, even if
-processes die. If ``on_end`` has a parameter, it receives the counts.
+The task ``on_end`` is stored together with the batch and waits for the batch to end. So it runs once, even if processes
+die. If ``on_end`` has a parameter, it receives the counts.
 """
 
 import inspect
@@ -42,7 +42,7 @@ BATCH_CANCELLED = define("batch_cancelled", "its batch was cancelled: {why}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchProgress:
-    """The state of a batch, and the number of its tasks in each state. ``waiting`` includes tasks that wait for a
+    """A batch's state, and the number of its tasks in each state. ``waiting`` includes tasks that are waiting for a
     retry.
     """
 
@@ -110,10 +110,10 @@ class MemberCounts:
 
 
 class BatchMembers(Protocol):
-    """Records of the program that belong to batches in addition to tasks, for example items of its own queue table.
+    """The program's own records that belong to batches in addition to tasks, such as items in its own queue table.
 
-    ``work.batches.add_members`` registers them. The methods receive a connection or a transaction of the engine's
-    database.
+    ``work.batches.add_members`` registers them. The methods receive a connection to the engine's database, or a
+    transaction in it.
     """
 
     name: str
@@ -128,8 +128,8 @@ class BatchMembers(Protocol):
         """Cancel the records of a batch that have not ended, in the transaction that cancels the batch."""
 
     async def end(self, transaction: Any, progress: BatchProgress) -> None:
-        """Store the program's own changes at the end of a batch. The transaction that ends the batch calls this method,
-        so the changes are stored exactly once.
+        """Store the program's own changes when a batch ends. The transaction that ends the batch calls this method, so
+        the changes are stored exactly once.
         """
 
 
@@ -159,13 +159,13 @@ class BatchStore(Protocol):
 
 @runtime_checkable
 class TakesItems(Protocol):
-    """A pipeline of functions, into which a batch can put items."""
+    """A pipeline of functions into which a batch can put items."""
 
     async def put_many(self, items: Sequence[Json], *, batch: "Batch | None" = None) -> list[str]: ...
 
 
 class Batch:
-    """A reference to a batch. A running task finds its own batch in ``TaskContext.batch``."""
+    """A reference to a batch. In a running task, ``TaskContext.batch`` is the batch to which the task belongs."""
 
     __slots__ = ("_service", "_store", "id")
 
@@ -182,10 +182,10 @@ class Batch:
 
     async def add(self, task: Any, rows: Iterable[Any], /) -> "list[Any]":
         """Enqueue a call of the task for each row, sync the calls to disk, and return their handles. If ``task`` is a
-        pipeline, put each row into the first stage of the pipeline, and return the ids of the items.
+        pipeline, put each row into its first stage instead, and return the ids of the items.
 
         A row that is a mapping contains named arguments; a tuple or a list contains positional arguments; any other row
-        is the only argument. Each transaction stores up to a thousand rows. The tasks of a batch may add further tasks
+        is the only argument. Each transaction stores up to a thousand rows. The batch's own tasks may add further tasks
         to the batch. Raises BatchEnded if the batch has ended or was cancelled.
         """
         left, ids = iter(rows), list[str]()
@@ -200,19 +200,19 @@ class Batch:
         return ids if bound is None else [self._service.handle(id) for id in ids]
 
     async def enqueue(self, task: "Task[P, R] | BoundTask[P, R]", *arguments: P.args, **named: P.kwargs) -> "Handle[R]":
-        """Enqueue one call in the batch. The type checker compares the arguments with the parameters of the task."""
+        """Enqueue one call in the batch. The type checker compares the arguments with the task's parameters."""
         bound = _bind(task)
         (id,) = await self._service.put(bound.task, [Call(arguments, named)], replace(bound.options, batch=self.id))
         return self._service.handle(id)
 
     async def close(self, *, by: str | None = None, within: Any | None = None) -> bool:
         """Close the batch, so that it ends when its last task has ended. Return False if it is already closed. ``by``
-        is the operator, for the audit log; ``within`` is a transaction of the engine.
+        is the operator to record in the audit log; ``within`` is one of the engine's transactions.
         """
         return await self._store.close(self.id, by=by, within=within)
 
     async def progress(self) -> BatchProgress:
-        """Return the state and the counts of the batch. After its end the counts no longer change."""
+        """Return the batch's state and counts. The counts no longer change once the batch has ended."""
         found = await self._store.progress(self.id)
         if found is None:
             raise unknown("batch", self.id, ())
@@ -226,8 +226,8 @@ class Batch:
         return await self.progress()
 
     async def cancel(self, reason: str = "cancelled", *, by: str | None = None, within: Any | None = None) -> bool:
-        """Cancel every unfinished task of the batch. Return False if the batch has ended or is already cancelled.
-        ``within`` is a transaction of the engine.
+        """Cancel every unfinished task in the batch. Return False if the batch has ended or is already cancelled.
+        ``within`` is one of the engine's transactions.
         """
         return await self._store.cancel(self.id, reason, by=by, within=within)
 
@@ -242,7 +242,7 @@ class Batch:
 
 
 class NewBatch:
-    """Context manager that creates a batch at the start of an ``async with`` block and closes it at the end.
+    """A context manager that creates a batch at the start of an ``async with`` block and closes it at the end.
 
     If the block raises an error, the batch is cancelled.
     """
@@ -269,7 +269,7 @@ class NewBatch:
 
 
 class Batches:
-    """The batches of an application: ``work.batches``."""
+    """An application's batches: ``work.batches``."""
 
     def __init__(self, store: BatchStore, service: "TaskService[Any]") -> None:
         self._store = store
@@ -277,8 +277,8 @@ class Batches:
         self._members: dict[str, BatchMembers] = {}
 
     def add_members(self, members: BatchMembers) -> None:
-        """Register records of the program that may belong to batches. Call this method in every process before it runs
-        work.
+        """Register the program's own records that may belong to batches. Every process must call this method before it
+        runs work.
         """
         if self._members.setdefault(members.name, members) is not members:
             raise ValueError(f"other members have the name '{members.name}': choose another name")
@@ -296,9 +296,9 @@ class Batches:
         """Create an open batch. After ``close``, the batch ends when all its tasks have ended; then the task ``on_end``
         runs.
 
-        ``members`` are records of the program that the batch counts and awaits together with its tasks. ``id`` is a
-        UUID that the program chooses, for example the id of the record that the tasks work on. ``within`` is a
-        transaction of the engine.
+        ``members`` are the program's own records, which the batch counts and awaits together with its tasks. ``id`` is
+        a UUID that the program chooses, for example the id of the record that the tasks work on. ``within`` is one of
+        the engine's transactions.
         """
         if members is not None and self._members.get(members.name) is not members:
             raise ValueError(f"the members '{members.name}' are not registered: call work.batches.add_members first")
@@ -324,15 +324,13 @@ class Batches:
 
 
 def takes_progress(task: AnyTask) -> bool:
-    """Return whether the function of an ``on_end`` task has a parameter, which then receives the counts of the
-    batch.
-    """
+    """Return whether the function of an ``on_end`` task has a parameter, which then receives the batch's counts."""
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return any(each.kind in positional for each in task.signature.parameters.values())
 
 
 def call_at_end(task: AnyTask, progress: BatchProgress) -> Call:
-    """Return the call of an ``on_end`` task that is stored with the batch. Its argument is ``progress`` if the task has
+    """Return the call to an ``on_end`` task that is stored with the batch. Its argument is ``progress`` if the task has
     a parameter.
     """
     if not takes_progress(task):

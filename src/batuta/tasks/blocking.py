@@ -1,7 +1,7 @@
 """Enqueues tasks and waits for them from synchronous code, with a separate event loop and database connection.
 
-Flask, Django, scripts and the threads of plain functions have no event loop. The first call starts a thread with an
-event loop and opens the connection; later calls reuse both. After a fork, a child process starts its own thread.
+Flask, Django, scripts and the threads that run plain functions have no event loop. The first call starts a thread with
+an event loop and opens the connection; later calls reuse both. After a fork, a child process starts its own thread.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ class BlockingTasks(Generic[Backend]):
 
     def call(self, method: str, instead: str, work: Callable[[Backend], Coroutine[Any, Any, T]]) -> T:
         """Run ``work`` with the task store on the runner's event loop, and return its value. Raises RuntimeError if the
-        calling thread runs an event loop; the message names the called method ``method`` and the asynchronous method
-        ``instead`` to use in its place.
+        calling thread is running an event loop; the message names ``method``, which was called, and ``instead``, the
+        asynchronous method to use in its place.
         """
         if _has_running_loop():
             raise RuntimeError(f"{method}() would block the running event loop: write await ….{instead}(…) instead")

@@ -1,9 +1,9 @@
 """Reacts when tasks end: ends batches, and releases or cancels the tasks that wait for other tasks or batches.
 
 A task with ``after`` is stored with a due time in the far future (``HELD_UNTIL``) and a row for each task or batch that
-it waits for, so a claim does not see the task and has no extra cost. One loop per worker process reads which of the
-awaited tasks and batches have ended. The loop reads the state of the rows instead of counts kept by workers. So if a
-worker dies or loses its lease, no state is lost, and the loop of another process continues.
+it is waiting for, so a claim does not see the task and has no extra cost. In each worker process, one loop checks which
+of the awaited tasks and batches have ended. The loop reads the state of the rows, not counts kept by workers. So if a
+worker dies or loses its lease, no state is lost, and the loop in another process continues.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,8 +41,8 @@ AWAITED_UNKNOWN = define("awaited_unknown", "the task {id}, for which it waited,
 
 
 def known_due(due: datetime | None) -> datetime | None:
-    """Return the due time to show. Return None while the task waits for another task or a batch, because its due time
-    is not known yet.
+    """Return the due time to show. Return None while the task is waiting for another task or a batch, because its due
+    time is not known yet.
     """
     return None if due == HELD_UNTIL else due
 
@@ -82,15 +82,15 @@ class ResolvedWait:
 
 @dataclass(slots=True)
 class Followed:
-    """The result of ``follow``: the tasks to cancel, with their reasons, and the waits that are over."""
+    """The result of ``follow``: the tasks to cancel, with the reasons, and the waits that are over."""
 
     cancelled: dict[str, Reason] = field(default_factory=dict)
     over: list[ResolvedWait] = field(default_factory=list)
 
 
 def follow(waits: Iterable[ResolvedWait]) -> Followed:
-    """Decide which waiting tasks to cancel and which waits are over. A waiting task is cancelled if an awaited task or
-    batch failed or was cancelled, unless the options of the waiting task let it run in that case.
+    """Decide which waiting tasks to cancel and which waits are over. If an awaited task or batch failed or was
+    cancelled, the waiting task is cancelled too, unless its options allow it to run in that case.
     """
     found = Followed()
     for wait in waits:
@@ -103,7 +103,9 @@ def follow(waits: Iterable[ResolvedWait]) -> Followed:
 
 
 def why_waiting(rows: Sequence[Mapping[str, object]]) -> Reason:
-    """Return the reason why a task waits. ``rows`` are the tasks and batches that the task waits for, in order."""
+    """Return the reason why a task is waiting. ``rows`` are the tasks and batches that it is waiting for; the reason
+    names the first of them.
+    """
     first = rows[0]
     facts = {"name": first["name"] or "-", "id": str(first["for_id"])}
     if len(rows) > 1:
@@ -112,7 +114,9 @@ def why_waiting(rows: Sequence[Mapping[str, object]]) -> Reason:
 
 
 class Advance(Enum):
-    """The result of ``EndStore.advance``: nothing to do, some work done, or another process is doing the work."""
+    """The result of ``EndStore.advance``: there was nothing to do, some work was done, or another process is doing the
+    work.
+    """
 
     NOTHING = auto()
     SOME = auto()  # some work was done, and more may remain
@@ -127,7 +131,7 @@ class EndStore(Protocol):
 
 
 class TaskEnds:
-    """Loop that ends batches and releases waiting tasks. When a task of this process ends, the loop wakes."""
+    """A loop that ends batches and releases waiting tasks. It wakes when one of this process's tasks ends."""
 
     name = TASK_ENDS
 

@@ -1,4 +1,4 @@
-"""Middleware around the enqueueing of tasks: a generator that receives the new calls and yields them, unchanged or
+"""Middleware for enqueueing tasks: a generator that receives the new calls and yields them, either unchanged or
 changed.
 
     @work.around_enqueue
@@ -22,7 +22,7 @@ from batuta.tasks.task import Call, EnqueueOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewCalls:
-    """Calls of one task that are about to be enqueued together. The arguments may contain personal data."""
+    """Calls to one task that are about to be enqueued together. The arguments may contain personal data."""
 
     task: str
     calls: Sequence[Call]
@@ -37,7 +37,7 @@ EnqueueMiddleware: TypeAlias = Callable[[NewCalls], Iterator[NewCalls]]
 
 
 class AroundEnqueue:
-    """The middleware around enqueueing. The middleware that was added first is the outermost."""
+    """The middleware for enqueueing tasks. The middleware that was added first is the outermost."""
 
     def __init__(self) -> None:
         self._middleware: list[Callable[[NewCalls], AbstractContextManager[NewCalls]]] = []

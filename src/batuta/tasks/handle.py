@@ -1,4 +1,4 @@
-"""Handle: a reference to one enqueued call. A program uses it to wait for the result, read the status, cancel the call
+"""Handle: a reference to one enqueued call. A program uses it to wait for the call's result, read its status, cancel it
 or retry it.
 """
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Handle(Generic[R]):
-    """A reference to one call of a task. ``R`` is the return type of the task's function."""
+    """A reference to one call to a task. ``R`` is the return type of the task's function."""
 
     __slots__ = ("_service", "_task", "id")
 
@@ -28,7 +28,7 @@ class Handle(Generic[R]):
         self._task = task
 
     async def status(self) -> "TaskStatus | None":
-        """Return the state of the call, or None if the id is unknown or the call was deleted after its retention."""
+        """Return the call's state, or None if the id is unknown or the call was deleted when its retention ended."""
         return self._checked(await self._service.status(self.id))
 
     @overload
@@ -36,11 +36,11 @@ class Handle(Generic[R]):
     @overload
     async def result(self: "Handle[T | Outcome]", timeout: float | None = None) -> T: ...
     async def result(self, timeout: float | None = None) -> Any:
-        """Wait until the call has ended and return the value of the function. ``timeout`` is in seconds; None waits
+        """Wait until the call has ended and return the function's return value. ``timeout`` is in seconds; None waits
         without a limit.
 
         Raises TaskFailed if the last attempt failed, TaskCancelled if the call was cancelled, TimeoutError if the call
-        has not ended in time, and TaskUnknown if the id is unknown or the retention of the result has ended.
+        has not ended in time, and TaskUnknown if the id is unknown or the result's retention has ended.
         """
         return self._value_of(await self._service.wait(self.id, _limit(timeout)))
 
@@ -49,13 +49,13 @@ class Handle(Generic[R]):
     @overload
     def result_sync(self: "Handle[T | Outcome]", timeout: float | None = None) -> T: ...
     def result_sync(self, timeout: float | None = None) -> Any:
-        """Wait for the value of the function in synchronous code (Flask, Django, a script). Raises the same errors as
+        """Wait for the function's return value in synchronous code (Flask, Django, a script). Raises the same errors as
         ``result``, and RuntimeError inside a running event loop.
         """
         return self._value_of(self._service.wait_sync(self.id, _limit(timeout)))
 
     def status_sync(self) -> "TaskStatus | None":
-        """Return the state of the call in synchronous code. Raises RuntimeError inside a running event loop."""
+        """Return the call's state in synchronous code. Raises RuntimeError inside a running event loop."""
         return self._checked(self._service.status_sync(self.id))
 
     def cancel_sync(self, reason: str = "cancelled") -> bool:
@@ -80,14 +80,14 @@ class Handle(Generic[R]):
         return status.result
 
     async def cancel(self, reason: str = "cancelled") -> bool:
-        """Cancel the call. A waiting call is cancelled immediately, a running call within seconds. Return False if the
-        call has already ended.
+        """Cancel the call. A waiting call is cancelled immediately, and a running call within seconds. Return False if
+        the call has already ended.
         """
         return await self._service.cancel(self.id, reason)
 
     async def retry(self) -> bool:
-        """Run a failed call again, immediately and with all its attempts. Return False if the call has not failed, or
-        if an unfinished call has the same key.
+        """Run a failed call again, immediately and with a full set of attempts. Return False if the call has not
+        failed, or if an unfinished call has the same key.
         """
         return await self._service.retry(self.id)
 

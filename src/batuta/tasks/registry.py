@@ -1,4 +1,4 @@
-"""The tasks of an application by name, the queue table that stores their calls, and the status of a call."""
+"""An application's tasks by name, the queue table that stores their calls, and the status of a call."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterator
@@ -22,7 +22,7 @@ TaskState: TypeAlias = Literal["queued", "in_progress", "complete", "failed", "c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStatus:
-    """The state of a task: its instants, attempts, progress, and result or error."""
+    """A task's state: its instants, attempts, progress, and result or error."""
 
     job_id: str
     name: str
@@ -87,13 +87,13 @@ class TaskRegistry:
         self._names[task.function] = name
 
     def relay(self, runner: TaskRunner) -> None:
-        """Let ``runner`` run the tasks in other processes."""
+        """Make ``runner`` run the tasks, in other processes."""
         for task in self:
             _refuse_elsewhere(task)
         self.elsewhere = runner
 
     def limits_in(self, queue: str) -> dict[str, TaskLimits]:
-        """Return the limits of a queue's tasks, by task name. The returned mapping is live: it also shows tasks that
+        """Return the limits of a queue's tasks, by task name. The returned mapping is live: it also includes tasks that
         are added later.
         """
         return self._limits.setdefault(queue, {})
@@ -130,7 +130,7 @@ class TaskRegistry:
 
 def _refuse_elsewhere(task: AnyTask) -> None:
     """Raise InvalidTask for an option that only the engine's own workers support. Limits count leases, but a task that
-    another process runs may outlive its lease. Retry rules by class of error need the class of the error, which another
+    another process runs may outlive its lease. Retry rules by error class need the class of the error, which another
     process does not report.
     """
     if task.limits is not None:

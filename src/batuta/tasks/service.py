@@ -56,7 +56,7 @@ class TaskBackend(Protocol[SomeTransaction]):
     async def retry(self, id: str, *, by: str | None = None) -> bool: ...
 
     async def failed(self, task: AnyTask, limit: int) -> list[str]:
-        """Return the ids of the failed calls of a task, most recent failure first."""
+        """Return the ids of a task's failed calls, most recent failure first."""
 
     async def wait(self, id: str, timeout: timedelta | None) -> None:
         """Wait until the task has ended. Return immediately if the task does not exist. Raises TimeoutError after
@@ -73,7 +73,7 @@ class TaskService(Generic[SomeTransaction]):
         encryption: Encryption = PLAIN,
     ) -> None:
         """Create the service. ``max_payload`` is the maximum size of one call's arguments, in bytes of JSON.
-        ``encryption`` must equal the encryption of the backend.
+        ``encryption`` must be the same as the backend's encryption.
         """
         self.encryption = encryption
         self._max_payload = max_payload
@@ -93,8 +93,8 @@ class TaskService(Generic[SomeTransaction]):
         within: SomeTransaction | None = None,
         **named: Json,
     ) -> str:
-        """Enqueue a call, sync it to disk, and return its id. ``task`` is the task, ``task.options(…)`` or the name of
-        the task. If ``within`` is given, the call is stored when that transaction commits.
+        """Enqueue a call, sync it to disk, and return its id. ``task`` is the task, ``task.options(…)`` or the task's
+        name. If ``within`` is given, the call is stored when that transaction commits.
 
         ``key`` deduplicates: if an unfinished task has the same key, nothing is enqueued, and the id of that task is
         returned. ``delay`` is in seconds. A smaller ``priority`` is more urgent.
@@ -209,7 +209,7 @@ class TaskService(Generic[SomeTransaction]):
         return Handle(id, self, task)
 
     async def status(self, id: str) -> TaskStatus | None:
-        """Return the state of a task, or None if the id is unknown or the task was deleted after its retention."""
+        """Return a task's state, or None if the id is unknown or the task was deleted when its retention ended."""
         return await self._backend.status(id)
 
     async def wait(self, id: str, timeout: timedelta | None = None) -> TaskStatus | None:
@@ -228,19 +228,19 @@ class TaskService(Generic[SomeTransaction]):
         return self.call_sync("cancel", lambda backend: backend.cancel(id, reason))
 
     async def cancel(self, id: str, reason: str = "cancelled", *, by: str | None = None) -> bool:
-        """Cancel a call. A waiting call is cancelled immediately, a running call at the next renewal of its lease.
-        Return False if the call has ended. ``by`` is the operator, for the audit log.
+        """Cancel a call. A waiting call is cancelled immediately, and a running call when its lease is next renewed.
+        Return False if the call has ended. ``by`` is the operator to record in the audit log.
         """
         return await self._backend.cancel(id, reason, by=by)
 
     async def retry(self, id: str, *, by: str | None = None) -> bool:
-        """Run a failed call again, immediately and with all its attempts. Return False if the call has not failed, or
-        if an unfinished call has the same key. ``by`` is the operator, for the audit log.
+        """Run a failed call again, immediately and with a full set of attempts. Return False if the call has not
+        failed, or if an unfinished call has the same key. ``by`` is the operator to record in the audit log.
         """
         return await self._backend.retry(id, by=by)
 
     async def failed(self, task: AnyTask, limit: int) -> list[Handle[Any]]:
-        """Return handles of the failed calls of a task, most recent failure first."""
+        """Return handles for a task's failed calls, most recent failure first."""
         return [self.handle(id) for id in await self._backend.failed(task, limit)]
 
 
@@ -250,8 +250,8 @@ async def _wait(backend: TaskBackend[Any], id: str, timeout: timedelta | None) -
 
 
 def _span(task: AnyTask, calls: int) -> AbstractContextManager[object]:
-    """Return a context manager that records the enqueueing as a span. If no tracing system records this process, the
-    context manager has no effect.
+    """Return a context manager that records the enqueueing as a span. If no tracing system is recording this process,
+    the context manager has no effect.
     """
     if (tracing := recorder()) is None:
         return _NO_SPAN
@@ -288,7 +288,7 @@ class TaskHomes(Protocol):
 
     async def unlabel(self, limited: Collection[str], limit: int) -> int:
         """Clear the limit key of waiting items whose task is not in ``limited``, so that the claim for tasks without
-        limits takes them again. Return the number of changed items.
+        limits takes them. Return the number of changed items.
         """
 
 
@@ -298,17 +298,14 @@ class LabelledItems(Protocol):
 
 
 class TaskRehomer:
-    """Loop that moves waiting items to the queue that serves their task. The loop also clears the limit keys of items
-    whose task or stage no longer has limits, because otherwise the claim for tasks without limits would skip these
-    items.
+    """A loop that moves waiting items to the queue that serves their task. It also clears the limit keys of items whose
+    task or stage no longer has limits, because the claim for tasks without limits would otherwise skip these items.
     """
 
     name = "task-rehomer"
 
     def __init__(self, homes: TaskHomes, registry: TaskRegistry, items: LabelledItems | None = None) -> None:
-        """Create the loop. ``items`` gives access to the items of pipelines; if it is None, the loop handles only
-        tasks.
-        """
+        """Create the loop. ``items`` gives access to pipeline items; if it is None, the loop handles only tasks."""
         self.wakeup = Wakeup()
         self._homes = homes
         self._items = items
@@ -330,7 +327,7 @@ THREAD_WATCH_POLICY = LoopPolicy(every=timedelta(seconds=15), stuck_after=timede
 
 
 class ThreadWatch:
-    """Counts the threads of tasks that run past their time limit. The heartbeat contains the number, and a health check
+    """Counts task threads that are running past their time limit. The heartbeat contains the number, and a health check
     reports it.
     """
 

@@ -6,7 +6,7 @@
     handle = await send.enqueue("a@example.com", subject="hi")
     handle = await send.options(delay=60, key="welcome-7").enqueue("a@example.com")
 
-The type checker compares the arguments of ``enqueue`` with the parameters of the function. A decorated function stays
+The type checker compares the arguments of ``enqueue`` with the function's parameters. A decorated function stays
 callable. A function receives a context only if its first parameter is annotated ``TaskContext``. The worker passes the
 context; callers of ``enqueue`` do not.
 """
@@ -94,8 +94,8 @@ UNCLEAR = (inspect.Parameter.empty, Any, object)
 @dataclass(slots=True)
 class TaskContext:
     """The context of a running call, passed to a function whose first parameter is annotated with this class.
-    ``report`` stores progress, which ``status`` returns. ``batch`` is the batch of the call, to which the function may
-    add further calls.
+    ``report`` stores progress, which ``status`` returns. ``batch`` is the batch that contains the call; the function
+    may add further calls to it.
     """
 
     id: str
@@ -254,13 +254,13 @@ class Task(Generic[P, R]):
         return BoundTask(self, NO_OPTIONS).enqueue_many_sync(calls)
 
     def handle(self, id: str) -> "Handle[R]":
-        """Return a handle for the id of a call of this task, with the type of its result. The call may have been
-        enqueued by another process.
+        """Return a handle for the id of a call to this task; the handle knows the type of the result. The call may have
+        been enqueued by another process.
         """
         return self.require_service().handle(id, self.name)
 
     async def failed(self, limit: int = 100) -> "list[Handle[R]]":
-        """Return handles of the calls that failed after their last attempt, most recent failure first.
+        """Return handles for the calls that failed after their last attempt, most recent failure first.
         ``handle.retry()`` runs a call again.
         """
         return await self.require_service().failed(self, limit)
@@ -279,16 +279,17 @@ class Task(Generic[P, R]):
         after: "Sequence[Handle[Any] | Batch]" = (),
         after_failure: AfterFailure = "cancel",
     ) -> "BoundTask[P, R]":
-        """Return the task with options for its next calls: ``await send.options(delay=60).enqueue("a@example.com")``.
+        """Return the task with options that apply to the next calls: ``await
+        send.options(delay=60).enqueue("a@example.com")``.
 
         ``delay`` is in seconds; ``at`` is an instant with a time zone. A smaller ``priority`` is more urgent. Operators
         find a call by its ``tags``.
 
-        ``key`` deduplicates: while a call of this task with the same key waits or runs, no second call is stored, and
-        ``enqueue`` returns the handle of the first call. With ``unique_for``, the key stays reserved for that many
-        seconds, even if the first call has ended. A cancelled call frees its key. If the first call still waits,
-        ``on_conflict`` determines how a second call changes it: ``keep`` leaves the first call unchanged, ``replace``
-        gives it the new arguments, and ``reschedule`` gives it the new arguments and the new time.
+        ``key`` deduplicates: while a call to this task with the same key is waiting or running, no second call is
+        stored, and ``enqueue`` returns the handle of the first call. With ``unique_for``, the key stays reserved for
+        that many seconds, even if the first call has ended. A cancelled call frees its key. If the first call is still
+        waiting, ``on_conflict`` determines how a second call changes it: ``keep`` leaves the first call unchanged,
+        ``replace`` gives it the new arguments, and ``reschedule`` gives it the new arguments and the new time.
 
         ``after`` lists handles and batches. The call starts when all of them have succeeded, but not before its own
         ``at`` or ``delay``. If one of them fails or is cancelled, ``after_failure="cancel"`` cancels the call too; with
@@ -341,8 +342,8 @@ class Task(Generic[P, R]):
     def handler(
         self, report: Callable[[Lease, Json], Awaitable[None]], elsewhere: "TaskRunner | None" = None
     ) -> ItemHandler:
-        """Return the item handler of this task. If ``elsewhere`` is given, the handler uses it to run the task in
-        another process, which then enforces the time limit.
+        """Return this task's item handler. If ``elsewhere`` is given, the handler uses it to run the task in another
+        process, which then enforces the time limit.
         """
         return ItemHandler(
             handle=partial(self.run, report=report) if elsewhere is None else partial(elsewhere, self),
@@ -415,7 +416,7 @@ class CallableTask(Task[P, R], Generic[P, R, Q, S]):
 
 
 class BoundTask(Generic[P, R]):
-    """A task with options for its next calls."""
+    """A task with options that apply to its next calls."""
 
     def __init__(self, task: Task[P, R], options: EnqueueOptions) -> None:
         self.task = task
@@ -436,7 +437,7 @@ class BoundTask(Generic[P, R]):
         return service.handle(id)
 
     async def enqueue_within(self, transaction: Any, *arguments: P.args, **named: P.kwargs) -> "Handle[R]":
-        """Enqueue a call in a transaction of the engine. The call is stored when the transaction commits."""
+        """Enqueue a call in one of the engine's transactions. The call is stored when the transaction commits."""
         service = self.task.require_service()
         (id,) = await service.put(self.task, [Call(arguments, named)], self.options, within=transaction)
         return service.handle(id)
@@ -465,7 +466,7 @@ class BoundTask(Generic[P, R]):
 
 
 class TaskDecorator(Protocol):
-    """The decorator that ``work.task`` returns. It accepts ``def`` and ``async def`` functions, with and without a
+    """The decorator that ``work.task`` returns. It accepts ``def`` and ``async def`` functions, with or without a
     context.
     """
 
@@ -491,15 +492,15 @@ def call_of(row: Any) -> Call:
 
 
 def outcome_of(returned: object) -> Outcome:
-    """Return an outcome unchanged; wrap any other value in Done as the result."""
+    """Return an outcome unchanged, and any other value as the result of a Done outcome."""
     if returned is None:
         return PLAIN_DONE
     return returned if isinstance(returned, Outcome) else Done(result=returned)  # type: ignore[arg-type]
 
 
 def arguments_to_store(call: Call, carried: Json, encryption: Encryption) -> list[Json]:
-    """Return the content of the column ``args``: arguments, named arguments and trace context. The trace context is not
-    encrypted.
+    """Return the value to store in the column ``args``: arguments, named arguments and trace context. The trace context
+    is not encrypted.
     """
     arguments, named = call
     if not encryption.is_on:
@@ -508,7 +509,7 @@ def arguments_to_store(call: Call, carried: Json, encryption: Encryption) -> lis
 
 
 def arguments_of(stored: Any, encryption: Encryption) -> Call:
-    """Return the call that is stored in a value of the column ``args``. Raises KeyMissing or DamagedValue if the value
+    """Return the call that a value from the column ``args`` contains. Raises KeyMissing or DamagedValue if the value
     cannot be decrypted.
     """
     first, named, *_ = stored
@@ -531,8 +532,8 @@ def _with_encrypted_result(outcome: Outcome, encryption: Encryption) -> Outcome:
 
 
 def _takes_context(task: str, function: TaskFunction, signature: inspect.Signature) -> bool:
-    """Return whether the first parameter is annotated ``TaskContext``. Raise InvalidTask if a context is in another
-    position or has no annotation.
+    """Return whether the first parameter is annotated ``TaskContext``. Raise InvalidTask if a context parameter is in
+    another position or has no annotation.
     """
     hints, is_first = hints_of(function), False
     for place, parameter in enumerate(signature.parameters.values()):
@@ -559,8 +560,8 @@ def _takes_context(task: str, function: TaskFunction, signature: inspect.Signatu
 
 
 def hints_of(function: TaskFunction) -> dict[str, Any]:
-    """Return the evaluated annotations of a function. If a name cannot be resolved, return an empty mapping; the caller
-    then compares the text of the annotations.
+    """Return a function's evaluated annotations. If a name cannot be resolved, return an empty mapping; the caller then
+    compares the annotations as text.
     """
     try:
         return get_type_hints(function, include_extras=True)
@@ -569,8 +570,8 @@ def hints_of(function: TaskFunction) -> dict[str, Any]:
 
 
 def carried_by(args: object) -> Mapping[str, object]:
-    """Return the third element of ``args``: values that ``enqueue`` added, such as the trace context of the caller. The
-    values are not trusted.
+    """Return the third element of ``args``: values that ``enqueue`` added, such as the caller's trace context. Code
+    that reads these values must not trust them.
     """
     match args:
         case [_, _, dict() as carried]:

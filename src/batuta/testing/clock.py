@@ -23,8 +23,8 @@ TURNS = 50
 
 
 class FakeClock:
-    """A clock that a test moves. ``advance`` moves the wall clock and the monotonic clock and wakes due sleepers in
-    order; ``step`` moves only the wall clock.
+    """A clock that only the test moves. ``advance`` moves the wall clock and the monotonic clock, and wakes sleepers in
+    the order in which they become due; ``step`` moves only the wall clock.
     """
 
     def __init__(self, start: datetime = START) -> None:
@@ -51,7 +51,7 @@ class FakeClock:
         return await first_of(event.wait(), self.sleep(seconds)) == 0
 
     async def advance(self, by: timedelta | float) -> None:
-        """Advance the clock by this much time and wake each sleeper at its own instant."""
+        """Advance the clock by this much time, and wake each sleeper when the clock reaches its wake-up time."""
         seconds = by.total_seconds() if isinstance(by, timedelta) else float(by)
         ends = self._monotonic + seconds
         await self.settle()
@@ -70,7 +70,7 @@ class FakeClock:
         await settle()
 
     def step(self, by: timedelta) -> None:
-        """Move only the wall clock, like an operator who sets the clock of a machine. The monotonic clock is
+        """Move only the wall clock, as an operator does who resets a machine's clock. The monotonic clock is
         unchanged.
         """
         self._now += by
@@ -81,7 +81,7 @@ class FakeClock:
 
 
 class JumpClock:
-    """A clock that runs at normal speed and jumps ahead on request. A jump wakes the sleepers that become due."""
+    """A clock that runs at normal speed and jumps ahead on request. A jump wakes the sleepers that it makes due."""
 
     def __init__(self, start: datetime) -> None:
         # In UTC, because an addition in a local time zone ignores clock changes.
@@ -128,8 +128,8 @@ async def settle() -> None:
 class FastClock:
     """A clock that runs ``rate`` times faster than real time.
 
-    The clock shows ``origin`` when the machine's monotonic clock shows ``since``. ``steps`` is a file with the seconds
-    by which the wall clock was moved; durations are unaffected.
+    The clock shows ``origin`` when the machine's monotonic clock shows ``since``. ``steps`` is a file that contains the
+    number of seconds by which the wall clock was moved; durations are unaffected.
     """
 
     origin: datetime
@@ -144,8 +144,8 @@ class FastClock:
 
     @classmethod
     def from_text(cls, text: str) -> "FastClock":
-        """Create a clock that agrees with the clock of another process on the same machine. ``text`` is the text form
-        of that clock.
+        """Create a clock that agrees with another process's clock on the same machine. ``text`` is the text form of
+        that clock.
         """
         words = json.loads(text)
         steps = None if words["steps"] is None else Path(words["steps"])

@@ -1,4 +1,4 @@
-"""Runs a program under test on its own database and a fake clock. Tasks run only when the test requests it."""
+"""Runs a program under test on its own database and a fake clock. Tasks run only when the test requests them."""
 
 import hashlib
 import shutil
@@ -28,7 +28,7 @@ LONGEST_WAIT = timedelta(seconds=5)
 
 
 class Kit:
-    """An open program on a fake clock. ``work`` is the program, ``clock`` its clock."""
+    """An open program on a fake clock. ``work`` is the program, and ``clock`` is its clock."""
 
     def __init__(self, work: "Batuta", clock: FakeClock) -> None:
         self.work = work
@@ -38,8 +38,8 @@ class Kit:
 
     async def drain(self, *queues: str) -> int:
         """Run the due items of these queues until no item is due, and return the number of runs. Without names, run all
-        queues and stages. An item that waits for a retry or a delay is not due. The method also ends batches whose
-        tasks have all ended, and then runs the tasks that waited for those batches.
+        queues and stages. An item that is waiting for a retry or a delay is not due. This method also ends batches
+        whose tasks have all ended, and then runs the tasks that were waiting for those batches.
         """
         total, is_changed = 0, True
         while is_changed:
@@ -49,14 +49,14 @@ class Kit:
         return total
 
     async def travel(self, span: timedelta | float) -> None:
-        """Move the clock forward by a duration or a number of seconds. Items and retries become due; ``drain`` runs
-        them.
+        """Move the clock forward by a duration or a number of seconds. Items and retries may become due, but only
+        ``drain`` runs them.
         """
         await self.clock.advance(span if isinstance(span, timedelta) else timedelta(seconds=span))
 
     async def run_for(self, span: timedelta | float) -> None:
-        """Let a duration or a number of seconds pass, as if the processes were running: at each instant at which work
-        is due, fire the due jobs and schedules and run the due items. A job ``every=3600`` fires 24 times in a day.
+        """Let a duration or a number of seconds pass, as if the program's processes were running: whenever work becomes
+        due, fire the due jobs and schedules and run the due items. A job ``every=3600`` fires 24 times in a day.
         """
         end = self.clock.now() + (span if isinstance(span, timedelta) else timedelta(seconds=span))
         while True:
@@ -81,8 +81,8 @@ class Kit:
         return [self._scheduler.dispatcher.next_at, *(at for at in waiting if at is not None)]
 
     async def retry_dead(self, *queues: str) -> int:
-        """Make the dead items of these queues ready, as an operator would, and return their number. ``drain`` runs
-        them. Without names, retry the dead items of all queues and stages.
+        """Make the dead items of these queues ready, as an operator would, and return the number of items. ``drain``
+        runs them. Without names, retry the dead items of all queues and stages.
         """
         total = 0
         for name in queues or self.work.queues:
@@ -93,7 +93,7 @@ class Kit:
         return total
 
     async def enqueued(self, task: Any) -> list[tuple[list[Any], dict[str, Any]]]:
-        """Return the arguments and the named arguments of every stored call of a task, oldest first."""
+        """Return the positional and the named arguments of every stored call to a task, oldest first."""
         from batuta.stores.sql.queries import in_dialect, query_of
         from batuta.tasks.task import arguments_of
 
@@ -104,8 +104,8 @@ class Kit:
         return [([*call.arguments], dict(call.named)) for call in calls]
 
     async def assert_enqueued(self, task: Any, *arguments: Any, **named: Any) -> None:
-        """Raise AssertionError unless a call of the task with these arguments was enqueued. Without arguments, any call
-        of the task is sufficient.
+        """Raise AssertionError unless a call to the task with these arguments was enqueued. If no arguments are given,
+        any call to the task is sufficient.
         """
         calls = await self.enqueued(task)
         wanted = dumps([[*arguments], named])
@@ -117,8 +117,8 @@ class Kit:
 
     @contextmanager
     def inline(self) -> Iterator[None]:
-        """While the block runs, run each task as soon as it is enqueued. A call inside a transaction, and the end of a
-        batch, still wait for ``drain``.
+        """While the block is running, run each task as soon as it is enqueued. Calls enqueued inside a transaction
+        still wait for ``drain``, and so does the end of a batch.
         """
         service, is_draining = self.work.tasks, False
         put = service.put
@@ -154,8 +154,8 @@ class KitFactory:
     @asynccontextmanager
     async def __call__(self, program: "Build | Batuta", clock: FakeClock | None = None) -> AsyncIterator[Kit]:
         """Open the program on an empty database and yield its kit. ``program`` is a function ``build(url, clock)``, or
-        a Batuta that is not open and uses SQLite. During the block, that Batuta uses the empty database and the fake
-        clock; its own database file is not opened.
+        a Batuta object that is not open and uses SQLite. During the block, that object uses the empty database and the
+        fake clock; its own database file is not opened.
         """
         from batuta.engine.batuta import Batuta
 
@@ -198,8 +198,8 @@ def _check_unopened(work: "Batuta") -> None:
 
 
 def _schema_of(work: "Batuta") -> str:
-    """Return a name for the schema of a program, so that programs with the same migrations share a template
-    database.
+    """Return a name for a program's schema. Programs with the same migrations get the same name, so they share a
+    template database.
     """
     described = repr((work.extension.migrations, work.extension.mark))
     return hashlib.sha256(described.encode()).hexdigest()
@@ -207,7 +207,7 @@ def _schema_of(work: "Batuta") -> str:
 
 @contextmanager
 def _moved(work: "Batuta", file: Path, clock: FakeClock) -> Iterator[None]:
-    """Let a program that is not open use another database file and another clock while the block runs."""
+    """Make a program that is not open use another database file and another clock while the block is running."""
     own, shown = vars(work.clock), dict(vars(work.clock))
     with work.connections.redirected(f"sqlite:///{file}", _SqlTime(clock)):
         vars(work).pop("presence", None)  # the folder belongs to the file
@@ -222,9 +222,7 @@ def _moved(work: "Batuta", file: Path, clock: FakeClock) -> Iterator[None]:
 
 
 class _SqlTime(SystemClock):
-    """The clock of a database under test: ``now`` comes from the test's clock, and time limits use the machine's
-    clock.
-    """
+    """The clock of a database under test: ``now`` uses the test's clock, and time limits use the machine's clock."""
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock

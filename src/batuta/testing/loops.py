@@ -25,7 +25,7 @@ WAIT_TIMEOUT = 10.0
 
 
 class EventRecorder:
-    """Records events. It serves as the event sink of a program, or as a subscriber of a Fanout."""
+    """Records events. It serves as a program's event sink, or as a subscriber to a Fanout."""
 
     def __init__(self) -> None:
         self.all: list[Event] = []
@@ -58,14 +58,14 @@ TURNS = 20
 
 
 def loops_of(work: Batuta, role: str = "worker") -> dict[str, tuple[Loop, LoopPolicy]]:
-    """Return every loop of a process role (such as ``worker``) by name, each with its policy. The result contains the
-    registered loops and the engine's own loops.
+    """Return every loop of a process role (such as ``worker``) by name, each with its policy. The result contains both
+    the registered loops and the engine's own loops.
     """
     return {each.loop.name: (each.loop, each.policy) for each in work.supervisor(role).running}
 
 
 async def tick(work: Batuta, name: str, role: str = "worker") -> Pace:
-    """Run one tick of a registered loop as the supervisor would. An error of the tick is raised."""
+    """Run one tick of a registered loop as the supervisor would. An error in the tick is raised to the caller."""
     loops = loops_of(work, role)
     if name not in loops:
         raise unknown("loop", name, loops)
@@ -73,7 +73,7 @@ async def tick(work: Batuta, name: str, role: str = "worker") -> Pace:
 
 
 class Puppet:
-    """Wraps a loop so that its next ticks hang or fail as the test requests. Later ticks work normally."""
+    """Wraps a loop so that its next ticks hang or fail as the test requests. The ticks after those work normally."""
 
     def __init__(self, loop: Loop, policy: LoopPolicy) -> None:
         self.name = loop.name
@@ -110,8 +110,8 @@ class Puppet:
 
 @asynccontextmanager
 async def supervise(*puppets: Puppet, clock: FakeClock, events: Events) -> AsyncIterator[Supervisor]:
-    """Supervise loops while the block runs. At the end of the block the clock advances until the loops have ended, even
-    if a tick hangs.
+    """Supervise loops while the block is running. When the block ends, the clock advances until the loops have ended,
+    even if a tick hangs.
 
     Waits after a failure have no jitter.
     """

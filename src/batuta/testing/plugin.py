@@ -1,6 +1,4 @@
-"""The pytest plugin of Batuta, which provides the fixture ``batuta_kit``. pytest loads the plugin if Batuta is
-installed.
-"""
+"""Batuta's pytest plugin, which provides the fixture ``batuta_kit``. pytest loads the plugin if Batuta is installed."""
 
 import tempfile
 from collections.abc import Iterator
@@ -17,15 +15,15 @@ MEMORY = Path("/dev/shm")  # noqa: S108 - a folder in memory, if the machine has
 
 @pytest.fixture(scope="session")
 def batuta_templates() -> Iterator[Path]:
-    """A folder for the databases of this test session, in memory if possible."""
+    """A folder for this test session's databases, in memory if possible."""
     with tempfile.TemporaryDirectory(prefix="batuta-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
         yield Path(folder)
 
 
 @pytest.fixture
 def batuta_kit(batuta_templates: Path) -> "Iterator[KitFactory]":
-    """Open programs under test with ``async with batuta_kit(program) as kit``. ``program`` is a Batuta that is not
-    open, or a function ``build(url, clock)`` that returns one.
+    """Open programs under test with ``async with batuta_kit(program) as kit``. ``program`` is a Batuta object that is
+    not open, or a function ``build(url, clock)`` that returns one.
     """
     from batuta.testing.kit import KitFactory
 

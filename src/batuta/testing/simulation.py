@@ -31,7 +31,7 @@ BATCH = 500
 
 
 class Simulation:
-    """Fires jobs and runs queue items of one application in this process, whenever the clock moves."""
+    """Fires an application's jobs and runs its queue items in this process, whenever the clock moves."""
 
     def __init__(self, work: Batuta, clock: JumpClock) -> None:
         self._work = work
@@ -54,7 +54,7 @@ class Simulation:
             await each.drain(MINUTE)
 
     async def run_until(self, instant: datetime, passed: Callable[[datetime], None] = lambda now: None) -> None:
-        """Simulate all minutes up to ``instant``. After the work of each minute, call ``passed`` with the current
+        """Simulate all minutes up to ``instant``. After each minute's work is done, call ``passed`` with the current
         instant.
         """
         while (now := self._clock.now()) < instant:
@@ -63,7 +63,7 @@ class Simulation:
             passed(self._clock.now())
 
     async def step(self, instant: datetime) -> None:
-        """Move the clock to ``instant`` and do all work that is due."""
+        """Move the clock to ``instant`` and do all work that is then due."""
         self._clock.jump_to(instant)
         await self.settle()
 
@@ -87,7 +87,7 @@ class Simulation:
         return await insist(lambda: self._work.work_once(queue, BATCH), self._clock)
 
     async def _due_queues(self) -> list[str]:
-        """Return the queues with a due item. This read costs much less than a claim, and most queues have no due
+        """Return the queues that have a due item. This query costs much less than a claim, and most queues have no due
         items.
         """
         queues = self._work.queues

@@ -1,8 +1,8 @@
 """Texts for operators: one table of strings per language, and the formats of dates, durations, numbers and money.
 
-An error or reason contains its English sentence and the values for this sentence (the facts). The Portuguese sentence
-is in the table, under the class of the error or the code of the reason. If the fact ``count`` is 1, the key with the
-suffix ``_one`` is used, if it exists.
+An error or reason contains its English sentence and the values to fill into it (the facts). The Portuguese sentence is
+in the language's table, under the error's class or the reason's code. If the fact ``count`` is 1, the key with the
+suffix ``_one`` is used if it exists.
 """
 
 import string
@@ -34,10 +34,10 @@ ERROR = "error."  # prefix of error codes; every other code has the prefix "reas
 
 
 class Texts:
-    """Texts for people in one language: errors, reasons, health findings, and dates."""
+    """Texts in one language for people to read: errors, reasons, health findings, and dates."""
 
     def __init__(self, language: Language, folders: Sequence[Path] = ()) -> None:
-        """Load the texts of a language. ``folders`` contains the application's tables, which may add keys but must not
+        """Load a language's texts. ``folders`` contains the application's tables, which may add keys but must not
         change the engine's keys.
         """
         self.language = language
@@ -51,8 +51,9 @@ class Texts:
 
     @cached_property
     def for_pages(self) -> "Texts":
-        """A copy of these texts for the dashboard, in which dates have the notation that people use, and switches and
-        limits have the application's names. The texts for a terminal show dates and keys as commands accept them.
+        """A copy of these texts for the dashboard, which writes dates as people write them, and shows switches and
+        limits under the application's names for them. The texts for a terminal show dates and keys in the form that
+        commands accept.
         """
         made, day = copy(self), self._table["format.page_day"]
         made._table = self._table | {
@@ -64,17 +65,17 @@ class Texts:
         return made
 
     def __call__(self, key: str, **facts: object) -> str:
-        """Return the text of ``key``. Facts that are reasons, errors, instants, days or durations are rendered in the
+        """Return the text for ``key``. Facts that are reasons, errors, instants, days or durations are rendered in the
         same language.
         """
         return self._sentence(key, facts).format(**self._rendered(facts))
 
     def get(self, key: str, otherwise: str) -> str:
-        """Return the text of ``key``, or ``otherwise`` if the language has no such text."""
+        """Return the text for ``key``, or ``otherwise`` if the language has no such text."""
         return self._table.get(key, otherwise)
 
     def group(self, prefix: str) -> dict[str, str]:
-        """Return the texts whose keys begin with ``prefix`` and a dot. The keys of the result do not contain the
+        """Return the texts whose keys begin with ``prefix`` and a dot. The keys in the result do not contain the
         prefix.
         """
         return {
@@ -82,7 +83,7 @@ class Texts:
         }
 
     def category(self, name: str) -> str:
-        """Return the application's text for a category of jobs (``category.<name>``), or the name itself if there is no
+        """Return the application's text for a job category (``category.<name>``), or the category's name if there is no
         text.
         """
         return self.get(f"category.{name}", name)
@@ -94,7 +95,9 @@ class Texts:
         )
 
     def reason(self, reason: str) -> str:
-        """Return the reason in this language. If the reason has no code or an unknown code, return its stored text."""
+        """Return the reason's sentence in this language. If the reason has no code or an unknown code, return its
+        stored text.
+        """
         code = code_of(reason) or ""
         key = code if code.startswith(ERROR) else f"reason.{code}"
         if not isinstance(reason, Reason) or key not in self._table:
@@ -105,7 +108,7 @@ class Texts:
         return sentence.format(**self._rendered(reason.facts))
 
     def render(self, document: Any) -> Any:
-        """Return a JSON document with every reason translated."""
+        """Return a copy of a JSON document in which every reason is translated."""
         match document:
             case Reason():
                 return self.reason(document)
@@ -127,11 +130,11 @@ class Texts:
         return at.strftime(self._table["format.second"])
 
     def span(self, length: timedelta) -> str:
-        """Format a duration without rounding: 45 s, 1 h 30 min."""
+        """Format a duration exactly, without rounding: 45 s, 1 h 30 min."""
         return exact(length).replace(".", self._table["format.decimal"])
 
     def about(self, length: timedelta) -> str:
-        """Format a rounded duration with one unit: 40 s, 12 min, 5 h."""
+        """Format a duration roughly, rounded to one unit: 40 s, 12 min, 5 h."""
         return brief(length)
 
     def took(self, milliseconds: int) -> str:
@@ -166,7 +169,9 @@ class Texts:
         return {name: self._fact(fact) for name, fact in facts.items()} | counts | self._names_of(facts)
 
     def _names_of(self, facts: Mapping[str, object]) -> dict[str, object]:
-        """Return the application's names of the switch and of the limit in ``facts``, if these texts are for pages."""
+        """Return the display names that the application gives to the switch and the limit in ``facts``. The result is
+        empty unless these texts are for pages.
+        """
         keys = {fact: f"{fact}_name.{facts[fact]}" for fact in NAMED if self._names_keys and fact in facts}
         return {fact: f"“{self._table[key]}”" for fact, key in keys.items() if key in self._table}
 
@@ -189,8 +194,8 @@ class Texts:
 
 
 def fold(text: str) -> str:
-    """Return the text in lower case without accents, for tolerant comparisons. A function in panel.js does the same in
-    the browser.
+    """Return the text in lower case and without accents, for tolerant comparisons. A function in panel.js does the same
+    in the browser.
     """
     apart = unicodedata.normalize("NFD", text)
     return "".join(sign for sign in apart if not unicodedata.combining(sign)).lower()
@@ -203,13 +208,13 @@ def fields_of(sentence: str) -> frozenset[str]:
 
 @cache
 def read_table(folder: Path, language: Language) -> Mapping[str, str]:
-    """Read all texts of a language. The result is cached, because parsing takes longer than most commands."""
+    """Read all texts in a language. The result is cached, because parsing takes longer than most commands."""
     file = folder / f"{language.replace('-', '_')}.toml"
     return MappingProxyType(dict(_flat(tomllib.loads(file.read_text(encoding="utf-8")))))
 
 
 def choose_language(accept_language: str, otherwise: Language) -> Language:
-    """Return the first supported language of an Accept-Language header, or ``otherwise``."""
+    """Return the first supported language in an Accept-Language header, or ``otherwise``."""
     for asked in accept_language.split(","):
         tag = asked.partition(";")[0].strip().lower()
         for language in LANGUAGES:
@@ -228,10 +233,10 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wording:
-    """An application's own texts for log lines, and its own names for fields of documents. The engine's texts and names
-    are English.
+    """An application's own texts for log lines, and its own names for fields in JSON documents. The engine's texts and
+    names are English.
 
-    ``phrases`` maps the class of an event to the text of its log line. The engine still sets the level and the fields.
+    ``phrases`` maps an event's class to the text of its log line. The engine still sets the level and the fields.
     ``fields`` maps the engine's field names to the application's field names, in log lines and JSON documents.
     """
 

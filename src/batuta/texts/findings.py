@@ -1,4 +1,4 @@
-"""Renders findings (problems that health checks found) as texts for JSON documents, pages and alerts."""
+"""Renders findings (problems that health checks found) as text for JSON documents, pages and alerts."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -19,7 +19,7 @@ def next_step_of(finding: Finding, texts: Texts) -> str:
 
 
 def next_on_page(finding: Finding, texts: Texts) -> str:
-    """Return the next step for a reader of the dashboard, without commands. The text is empty if a button on the page
+    """Return the next step for a reader of the dashboard, without commands. The result is empty if a button on the page
     is enough.
     """
     key = f"finding.{finding.says}.panel"
@@ -47,7 +47,7 @@ def describe_findings(
 
 
 class FindingTexts:
-    """Renders findings as the texts of alerts: message, next step and recovery."""
+    """Renders findings as alert texts: message, next step and recovery."""
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts

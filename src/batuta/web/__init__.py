@@ -1,4 +1,4 @@
-"""The engine's HTTP interface: health, metrics, jobs and the API reference, and helpers for an application's own
+"""The engine's HTTP interface: health, metrics, jobs and the API reference, plus helpers for an application's own
 routes.
 """
 

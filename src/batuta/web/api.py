@@ -1,4 +1,4 @@
-"""Builds the HTTP application and serves it. Access is denied by default: every route passes ``authorise``."""
+"""Builds the HTTP application and serves it. Access is denied by default: every route calls ``authorise``."""
 
 import asyncio
 import socket
@@ -51,11 +51,11 @@ def create_api(
     own_proof: Collection[str] = (),
     readings: Mapping[str, MetricReading] | None = None,
 ) -> FastAPI:
-    """Build the API of the application. Without ``settings`` the API uses the settings of ``work``.
+    """Build the application's API. Without ``settings`` the API uses the settings of ``work``.
 
     ``larger_bodies`` maps paths to larger body limits, in bytes. ``own_proof`` lists routes that need no token because
     they check the caller themselves, for example by a webhook's secret. ``readings`` contains the application's own
-    metrics, which are read at each request of ``/metrics``.
+    metrics, which are read at each request for ``/metrics``.
     """
     settings = settings or work.settings
     settings.require_access()

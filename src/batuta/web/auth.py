@@ -1,7 +1,7 @@
 """Access rules. Every route requires authorisation, except the few open paths (``OPEN``).
 
 A caller is the bearer of a token, or a browser with a session that was opened with a token. In development a program on
-the same machine needs no token, so that a plain ``curl`` works. Requests from pages of other sites are refused. The
+the same machine needs no token, so that a plain ``curl`` works. Requests from other sites' pages are refused. The
 Origin and Sec-Fetch-Site headers reveal such requests, the Host header reveals DNS rebinding, and the dashboard's forms
 contain a CSRF token.
 """
@@ -67,7 +67,7 @@ def scope_of(route: object, method: str) -> Scope:
 
 
 async def authorise(request: Request) -> Caller:
-    """Identify the caller and check the required scope. Every route calls this function."""
+    """Identify the caller and check that it has the required scope. Every route calls this function."""
     state = state_of(request)
     if route_of(request.scope) in state.open_routes:
         return ANYBODY
@@ -80,9 +80,10 @@ class AuthoriseFirst(APIRoute):
     """A route that checks the token before it reads the body. By default the framework would read and validate the body
     first.
 
-    The route calls the checks of every request by itself. So ``create_api`` adds the route object to the application as
-    it is; otherwise the framework would build another object to add these checks. The parameters of the route are
-    analysed at its first request, because analysing all routes would delay every start by half a second.
+    The route object itself runs the checks that apply to every request. So ``create_api`` adds the object to the
+    application unchanged; otherwise the framework would build another object to add these checks. The route's
+    parameters are analysed at its first request, because analysing all routes at once would delay every start by half a
+    second.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
@@ -96,16 +97,16 @@ class AuthoriseFirst(APIRoute):
         self._beginning = path.partition("{")[0]
 
     def matches(self, scope: MutableMapping[str, Any]) -> tuple[Match, MutableMapping[str, Any]]:
-        """Return whether and how the route matches the request. A path without the fixed beginning of the route's path
-        is rejected before the regular expression runs. This saves time, because the framework tries the routes one
-        after the other, and an application may have a hundred routes.
+        """Return whether and how the route matches the request. A path that does not start with the fixed beginning of
+        the route's path is rejected before the regular expression runs. This saves time, because the framework tries
+        the routes one after another, and an application may have a hundred routes.
         """
         if not scope.get("root_path") and not scope["path"].startswith(self._beginning):
             return Match.NONE, {}
         return super().matches(scope)
 
     def __getattr__(self, name: str) -> Any:
-        """Analyse the parameters of the route at the first use of an attribute that only this analysis sets."""
+        """Analyse the route's parameters when an attribute that only this analysis sets is first read."""
         if (analyse := vars(self).pop("_analyse", None)) is None:
             raise AttributeError(name=name, obj=self)
         analyse()
@@ -146,7 +147,7 @@ def sees_personal_data(request: Request) -> bool:
 
 
 async def disclose(request: Request, count: int, *, unmasked: bool = False) -> bool:
-    """Return whether the caller may see the personal data of ``count`` records, and record the access.
+    """Return whether the caller may see the personal data in ``count`` records, and record the access.
 
     ``unmasked`` requests values that are normally masked even for callers with the scope pii; a caller without this
     scope gets a 403 problem.
@@ -161,7 +162,7 @@ async def disclose(request: Request, count: int, *, unmasked: bool = False) -> b
 
 
 async def note_access(request: Request, action: str, **facts: Json) -> None:
-    """Write an audit entry with the caller, the operation of the route, the client's address, and ``facts``.
+    """Write an audit entry with the caller, the route's operation, the client's address, and ``facts``.
 
     If the page is being rendered once for all its readers, raise a 403 problem, because the entry could not name the
     caller.
@@ -191,8 +192,8 @@ async def identify(request: Request, state: ApiState) -> Caller:
 
 
 async def bearer(given: str, request: Request) -> tuple[str, Caller]:
-    """Check a bearer token. Return the id of the token, in the form that sessions store, and the caller with the
-    token's scopes.
+    """Check a bearer token. Return the token's id, in the form that sessions store, and the caller with the token's
+    scopes.
     """
     state = state_of(request)
     master = state.settings.api_token
@@ -211,10 +212,10 @@ async def bearer(given: str, request: Request) -> tuple[str, Caller]:
 
 
 def make_sessions(settings: EngineSettings) -> Sessions:
-    """Return the object that signs sessions with SECRET_KEY and API_TOKEN. If either changes, every session ends.
+    """Return the object that signs sessions with SECRET_KEY and API_TOKEN. If either key changes, every session ends.
 
-    Without SECRET_KEY the signing key is random. API_TOKEN alone is not used as the key, because a person with a cookie
-    could then search for that token offline.
+    Without SECRET_KEY the signing key is random. API_TOKEN alone is not used as the key, because anyone with a cookie
+    could then guess that token offline.
     """
     if settings.secret_key is None:
         return Sessions(secrets.token_hex(32))
@@ -227,8 +228,8 @@ def session_cookie(settings: EngineSettings) -> str:
 
 
 async def session_of(request: Request) -> Session | None:
-    """Return the session of the request. Return None if the request has no valid session, or if the session has expired
-    or was signed out.
+    """Return the request's session. Return None if the request has no valid session, or if the session has expired or
+    was signed out.
     """
     state = state_of(request)
     note = request.cookies.get(session_cookie(state.settings), "")
@@ -262,9 +263,10 @@ def _caller(token: Token) -> Caller:
 
 
 async def _refuse_foreign_pages(request: Request, state: ApiState, session: Session) -> None:
-    """Require the CSRF token on requests that change state, because browsers attach the session cookie to requests of
-    other sites too. A link on another site may open a page. A read by a script or an image of another site is refused:
-    the browser would hide the answer from that site, but the access would be recorded.
+    """Refuse requests that other sites' pages trigger. Requests that change state need the CSRF token, because browsers
+    attach the session cookie to requests from other sites too. A link on another site may open a page. A read by
+    another site's script or image is refused: the browser would hide the response from that site, but the access would
+    be recorded.
     """
     proof = state.sessions.proof(session)
     request.state.proof = proof

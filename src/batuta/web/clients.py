@@ -1,12 +1,12 @@
-"""Clients of the API: their addresses, and their refused requests.
+"""The API's clients: their addresses, and their refused requests.
 
 Refused requests are counted by client and minute. Each count becomes one audit entry and one log line. A client above
 the limit gets 429 until the minute ends. A valid credential still works, so that an attacker behind the same proxy
 cannot lock out a person.
 
-The check of the limit must not wait for the database. The process therefore keeps digests of the credentials that it
-accepted. While the limit refuses requests, a loop also reads the digests of all valid tokens every 20 s. A session is
-recognised by the signature in its cookie.
+The limit check must not wait for the database. The process therefore keeps digests of the credentials that it has
+accepted. While the limit is refusing requests, a loop also reads the digests of all valid tokens every 20 s. A session
+is recognised by the signature in its cookie.
 """
 
 import hmac
@@ -44,7 +44,7 @@ SIGN_IN_COST = 6
 
 @dataclass(slots=True)
 class Refusals:
-    """The refused requests of one client in one minute."""
+    """One client's refused requests in one minute."""
 
     since: datetime
     counts: Counter[int] = field(default_factory=Counter)
@@ -52,7 +52,7 @@ class Refusals:
 
 
 class Clients:
-    """Loop that counts refused requests by client and minute. It writes the counts when their minute has ended, and
+    """A loop that counts refused requests by client and minute. It writes each count when the minute has ended, and
     reads the valid tokens while a client is above the limit.
     """
 
@@ -84,8 +84,8 @@ class Clients:
         self._key = secrets.token_bytes(32)
 
     def address(self, scope: Scope) -> str:
-        """Return the address of the client. If a trusted proxy sent the request, this is the address that the proxy
-        names.
+        """Return the client's address. If a trusted proxy sent the request, this is the address that the proxy
+        reports.
         """
         peer = scope["client"][0] if scope.get("client") else ""
         if not self._proxies or not belongs(peer, self._proxies):
@@ -97,7 +97,7 @@ class Clients:
         return peer
 
     def refuse(self, client: str, status: int, *, cost: int = 0) -> None:
-        """Count a refused request of this client."""
+        """Count a refused request from this client."""
         client, minute = _counted(client), self._clock.now().replace(second=0, microsecond=0)
         if (client, minute) not in self._minutes and len(self._minutes) >= MOST_CLIENTS:
             client = OTHERS
@@ -111,7 +111,7 @@ class Clients:
 
     @property
     def is_limiting(self) -> bool:
-        """Whether any client is above the limit of refused requests now."""
+        """Whether any client is currently above the limit of refused requests."""
         return self._clock.now() < self._limiting_until
 
     def accept(self, credential: str) -> None:
@@ -119,7 +119,9 @@ class Clients:
         _remember(self._accepted, self._digest(credential))
 
     def forget(self, credential: str) -> None:
-        """Forget a credential that is no longer valid, so that requests with it are refused above the limit."""
+        """Forget a credential that is no longer valid. Requests with it are then refused again while their client is
+        above the limit.
+        """
         self._accepted.pop(digest := self._digest(credential), None)
         if self._is_sealed(credential):
             _remember(self._ended, digest)
@@ -163,7 +165,7 @@ class Clients:
         return self._sessions.find(credential, now=self._clock.now()) is not None
 
     def _digest(self, credential: str) -> bytes:
-        """Return the digest of a credential. For a token, this is the digest that the database stores. For any other
+        """Return a credential's digest. For a token, this is the digest that the database stores. For any other
         credential, it is a digest with a secret key.
         """
         if parts := split_token(credential):

@@ -1,7 +1,7 @@
-"""Connections of the HTTP server: deadlines for clients, and a limit on open connections.
+"""The HTTP server's connections: deadlines for clients, and a limit on open connections.
 
-A client can keep a connection busy although no request runs that could time out: it sends its headers slowly, sends the
-body of a refused request, or does not read the answer.
+A client can keep a connection busy although no request that could time out is running: it sends its headers slowly,
+sends the body of a refused request, or does not read the response.
 """
 
 import asyncio
@@ -34,7 +34,8 @@ _ERRORS_ONLY.setLevel(logging.ERROR)
 
 
 def limited_protocol(most: int, refused: Callable[[str, int], None], limit: Limit | None = None) -> type[H11Protocol]:
-    """Return a server protocol that allows at most ``most`` connections, or fewer if the process may open fewer files.
+    """Return a server protocol that allows at most ``most`` connections, or fewer if the process cannot open that many
+    files.
 
     ``refused(address, status)`` is called for each request that is not HTTP (400), and for each connection that is
     closed because its client was too slow or too many connections were open (408). ``limit`` refuses clients above
@@ -85,8 +86,8 @@ class _LimitedProtocol(H11Protocol):
             self._expect_client()
 
     def _read_head(self, data: bytes) -> bytes:
-        """Return the data that the server parses now. While a client is above its limit of refused requests, collect
-        the head of each request first; a request that the limit refuses is not parsed.
+        """Return the data that the server may parse now. While a client is above its limit of refused requests, first
+        collect the complete head of each request; a request that the limit refuses is not parsed.
         """
         if not self._head and (self.limit is None or not self.limit.is_active or not self._is_between_requests):
             return data
@@ -116,8 +117,8 @@ class _LimitedProtocol(H11Protocol):
 
     @property
     def _lateness(self) -> float:
-        """Delay in seconds of an answer to a client above its limit of refused requests. The delay depends on the
-        client's port, so that answers to requests sent together are spread over time.
+        """The number of seconds by which a response to a client above its limit of refused requests is delayed. The
+        delay depends on the client's port, so that responses to requests sent together are spread over time.
         """
         port = self.client[1] if self.client else 0
         return LIMITED_FOR * (1 + port % 100 / 100)
@@ -131,8 +132,8 @@ class _LimitedProtocol(H11Protocol):
         self.transport.close()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the application. The answer to a client above its limit of refused requests is delayed, so that the
-        client can try only few tokens per connection.
+        """Run the application. The response to a client above its limit of refused requests is delayed, so that the
+        client can try only a few tokens per connection.
         """
 
         async def sending(message: Message) -> None:
@@ -167,8 +168,8 @@ class _LimitedProtocol(H11Protocol):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether no request is in progress: the server waits for the headers of the next request, or for the rest of a
-        request that it has already answered.
+        """Whether no request is in progress because the server is waiting for the headers of the next request, or for
+        the rest of a request to which it has already responded.
         """
         return self.conn.their_state is h11.IDLE or (
             self.conn.their_state is h11.SEND_BODY and self.conn.our_state not in (h11.SEND_RESPONSE, h11.SEND_BODY)

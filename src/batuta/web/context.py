@@ -1,4 +1,4 @@
-"""Context of a request: the application's state, the request id, and the matched route."""
+"""A request's context: the application's state, the request id, and the matched route."""
 
 import asyncio
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ class ApiState:
         return self.work.clock.now().astimezone(self.work.zone)
 
     def local(self, instant: datetime | None) -> str | None:
-        """Format an instant for documents: ISO 8601 in the application's zone."""
+        """Format an instant for JSON documents: ISO 8601 in the application's time zone."""
         return None if instant is None else instant.astimezone(self.work.zone).isoformat()
 
 

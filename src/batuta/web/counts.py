@@ -1,4 +1,4 @@
-"""Keeps the counts of large queues for a few seconds, so that many viewers of the dashboard cause one count.
+"""Keeps the counts of large queues for a few seconds, so that many viewers of the dashboard share one count.
 
 A count reads one index entry per item, so it takes milliseconds for ten thousand items. Smaller queues are counted for
 each page. After an action in the same process, everything is counted again.

@@ -1,4 +1,4 @@
-"""Forms of the dashboard: fields, repeated fields and uploaded files."""
+"""The dashboard's forms: fields, repeated fields and uploaded files."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ class Form:
 
 
 async def read_form(request: Request) -> Form:
-    """Return the form in the body of a request. For any other content type, return an empty form."""
+    """Return the form in a request's body. If the body has any other content type, return an empty form."""
     message = Message()
     message["content-type"] = request.headers.get("content-type", "")
     try:

@@ -1,4 +1,4 @@
-"""Security headers of every answer."""
+"""The security headers that every response contains."""
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",

@@ -1,8 +1,8 @@
-"""The limit of refused requests per client: decides which requests of a client above the limit are refused, and builds
-the answer to them.
+"""The limit of refused requests per client: decides which requests from a client above the limit are refused, and
+builds the responses to them.
 
 The engine's own server refuses such a request when it has only the raw bytes of the request's head. Parsing the
-request, finding its route and checking its token would take most of the processor time of a refusal.
+request, finding its route and checking its token would take most of the processor time that a refusal costs.
 """
 
 import json
@@ -44,7 +44,7 @@ class Limit:
 
     @property
     def is_active(self) -> bool:
-        """Whether any client is above the limit of refused requests now."""
+        """Whether any client is currently above the limit of refused requests."""
         return self._state.clients.is_limiting
 
     def wait(self, connection: HTTPConnection) -> int:
@@ -66,8 +66,8 @@ class Limit:
         return Response(body, STATUS, {"Retry-After": str(seconds)}, media_type)
 
     def refuse(self, head: bytes, client: tuple[str, int] | None) -> bytes | None:
-        """If the client must wait, count a refusal and return the complete answer, status line included. Otherwise
-        return None.
+        """If the client must wait, count a refusal and return the complete response, including the status line.
+        Otherwise return None.
         """
         connection = HTTPConnection(_scope(head, client))
         if not (seconds := self.wait(connection)):
@@ -92,8 +92,8 @@ class Limit:
         return any(each.match(path) for each in self._open)
 
     def _body(self, connection: HTTPConnection, request_id: str, seconds: int) -> tuple[str, bytes]:
-        """Return the media type and the body of the answer to a refused request: plain text for a browser, otherwise a
-        problem document.
+        """Return the media type and the body of the response to a refused request: plain text for a browser, otherwise
+        a problem document.
         """
         language = language_of(connection, self._state.settings.batuta_lang)
         title, detail, rest = self._rendered(language, seconds, connection.scope["path"][:_LONGEST_PATH])
@@ -118,7 +118,7 @@ class Limit:
 
 
 def _scope(head: bytes, client: tuple[str, int] | None) -> Scope:
-    """Parse the head of a request into the fields of an ASGI scope that ``Limit`` needs. A malformed head gives a scope
+    """Parse a request's head into the fields of an ASGI scope that ``Limit`` needs. A malformed head results in a scope
     without a credential.
     """
     first, *lines = _LINE.split(head)

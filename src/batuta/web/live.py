@@ -1,11 +1,11 @@
-"""Live pages: one loop renders each open view once and sends the changed parts to all readers of the view.
+"""Live pages: one loop renders each open view once and sends the changed elements to all of the view's readers.
 
     page in a browser ── GET the same address, Accept: text/event-stream ──▶ Reader ─┐
     the same view in another browser ───────────────────────────────────────▶ Reader ─┴─ View ◀── LiveViews.tick renders
 
-Readers share a view if address, scopes and language are the same. Then the rendered parts are the same, except for the
-CSRF token of a session, which each stream inserts itself. A page that shows personal data is not updated live, because
-every access to personal data must be recorded.
+Readers share a view if they have the same address, scopes and language. The rendered elements are then the same, except
+for the session's CSRF token, which each stream inserts itself. A page that shows personal data is not updated live,
+because every access to personal data must be recorded.
 """
 
 import asyncio
@@ -45,8 +45,8 @@ class ViewKey:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The elements of a page that are updated live, by element id. ``lists`` maps the id of a list to the ids of its
-    rows, in order.
+    """The elements of a page that are updated live, by element id. ``lists`` maps a list's id to the ids of its rows,
+    in display order.
     """
 
     html: Mapping[str, str] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Parts:
 
 
 class Rendered(NamedTuple):
-    """A rendered page. ``is_live`` is true if the content of the page may still change."""
+    """A rendered page. ``is_live`` is true if the page's content may still change."""
 
     html: str
     is_live: bool
@@ -82,8 +82,8 @@ Render: TypeAlias = Callable[[], Awaitable[Rendered | None]]
 
 
 class Reader:
-    """One open stream of a live page. A new version of an element replaces the version that waits to be sent, so a slow
-    reader uses bounded memory.
+    """One open stream of a live page. A new version of an element replaces a version that is still waiting to be sent,
+    so a slow reader uses bounded memory.
     """
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ class View:
 
 
 class LiveViews:
-    """Loop that renders the open views. If this loop does not run, pages reload themselves at intervals."""
+    """A loop that renders the open views. If this loop is not running, pages reload themselves at intervals."""
 
     name = "live-pages"
 
@@ -141,8 +141,8 @@ class LiveViews:
         return sum(len(view.readers) for view in self._views.values())
 
     def join(self, key: ViewKey, render: Render) -> Reader | None:
-        """Add a reader to a view. Return None if the loop does not run, or if the maximum of readers or views is
-        reached.
+        """Add a reader to a view. Return None if the loop is not running, or if the maximum number of readers or views
+        is reached.
         """
         has_room = key in self._views or len(self._views) < MOST_VIEWS
         if not self.is_running or not has_room or self.readers >= MOST_READERS:
@@ -162,13 +162,13 @@ class LiveViews:
                 del self._views[key]
 
     def refresh(self) -> None:
-        """Render every view immediately, because an operator changed something."""
+        """Render every view immediately. Called because an operator changed something."""
         for view in self._views.values():
             view.due_at = self._clock.monotonic()
         self.wakeup.set()
 
     def doubt(self) -> None:
-        """Make every stream check its session before it sends the next change, because a session has ended."""
+        """Make every stream check its session before it sends the next change. Called because a session has ended."""
         for view in self._views.values():
             for reader in view.readers:
                 reader.is_doubted = True

@@ -1,4 +1,6 @@
-"""ASGI middleware for every request: request id, body limit, security headers, and one event at the end."""
+"""ASGI middleware for every request: it adds the request id, the body limit and the security headers, and emits one
+event at the end.
+"""
 
 import re
 from collections.abc import Callable
@@ -91,11 +93,11 @@ class RequestAccounting:
             )
 
     def _refusal(self, scope: Scope) -> Response | None:
-        """Return the answer to a request that is refused before routing, or None.
+        """Return the response to a request that must be refused before routing, or None.
 
         A client above its limit of refused requests is refused here, unless the server has already refused it. A
-        request that declares two lengths is refused too: a proxy and this server could use different lengths, and the
-        body could then contain a hidden second request.
+        request that declares two lengths is refused too: a proxy and this server might each use a different length, so
+        the body could hide a second request.
         """
         headers = Headers(scope=scope)
         if "content-length" in headers and "transfer-encoding" in headers:
@@ -114,8 +116,8 @@ class RequestAccounting:
 
 
 class BodyLimit:
-    """Refuses a body longer than ``limit(path)``. A body with a Content-Length is refused immediately, any other body
-    when it exceeds the limit.
+    """Refuses a body longer than ``limit(path)``. A body whose Content-Length exceeds the limit is refused immediately,
+    and a body without Content-Length as soon as it exceeds the limit.
 
     A body that has not arrived within BODY_WITHIN is refused too, so that a slow sender cannot keep a request open.
     """
@@ -149,7 +151,7 @@ class BodyLimit:
 
 
 class _Body:
-    """The body of a request while it arrives. ``refusal`` is the response to send if the body is refused."""
+    """A request's body while it is arriving. ``refusal`` is the response to send if the body is refused."""
 
     def __init__(self, scope: Scope, receive: Receive, limit: int, clock: Clock) -> None:
         self.limit = limit

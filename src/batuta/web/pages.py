@@ -35,14 +35,14 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
 
 
 def coded(text: str) -> Markup:
-    """Return a text in which words between backticks are formatted as code."""
+    """Return HTML for a text, with the words between backticks formatted as code."""
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if n % 2 else escape(part) for n, part in enumerate(text.split("`"))
     )
 
 
 def breakable(name: str) -> Markup:
-    """Return a name in which the browser may break the line after an underscore, a colon or a dot."""
+    """Return HTML for a name, in which the browser may break the line after an underscore, a colon or a dot."""
     return Markup("<wbr>").join(re.findall(r"[^_:.]*[_:.]*", name)[:-1])
 
 

@@ -30,8 +30,8 @@ _SLUG_OF_STATUS = {404: "not_found", 405: "method_not_allowed"}
 
 
 class Problem(Exception):
-    """An error response. ``slug`` names the problem in its type URI and in the table of texts; ``facts`` fill its
-    sentence.
+    """An error response. ``slug`` names the problem in its type URI and in the table of texts; ``facts`` are filled
+    into its sentence.
     """
 
     def __init__(self, status: int, slug: str, /, *, headers: Mapping[str, str] | None = None, **facts: object) -> None:
@@ -87,15 +87,15 @@ def answer(
 
 
 class Sentence(str):
-    """A sentence of the engine whose facts are already masked. The whole sentence is not masked again, because the mask
-    could hide words of the engine's own text.
+    """One of the engine's sentences, with facts that are already masked. The whole sentence is not masked again,
+    because the mask could hide words of the engine's own text.
     """
 
     __slots__ = ()
 
 
 def safe(facts: Mapping[str, object]) -> dict[str, object]:
-    """Return the facts of a response with personal data masked, because clients may store responses."""
+    """Return a response's facts with personal data masked, because clients may store responses."""
     return {
         name: mask(value) if isinstance(value, str) and not isinstance(value, Sentence) else value
         for name, value in facts.items()
@@ -103,13 +103,15 @@ def safe(facts: Mapping[str, object]) -> dict[str, object]:
 
 
 def texts_for(request: Request) -> Texts:
-    """Return the texts in the language chosen by ``?lang=`` or its cookie, otherwise in the browser's language."""
+    """Return the texts in the language chosen with ``?lang=`` or stored in its cookie, otherwise in the browser's
+    language.
+    """
     state: ApiState = state_of(request)
     return state.texts[language_of(request, state.settings.batuta_lang)]
 
 
 def page_texts(request: Request) -> Texts:
-    """Return the texts for a page of the dashboard, in the reader's language."""
+    """Return the texts for a dashboard page, in the reader's language."""
     return texts_for(request).for_pages
 
 

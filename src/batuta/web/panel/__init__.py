@@ -9,5 +9,5 @@ __all__ = ["actions_of", "build_routers", "open_routes"]
 
 
 def actions_of(work: Batuta) -> dict[str, Action]:
-    """Return the actions of the engine and of the application by name."""
+    """Return the engine's and the application's actions, by name."""
     return {each.name: each for each in (*operations.actions_of(work), *work.extension.actions)}

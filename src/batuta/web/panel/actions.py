@@ -1,5 +1,5 @@
-"""Actions of the dashboard. A GET request shows what the action will do. A POST request performs the action and
-redirects with its result.
+"""Dashboard actions. A GET request shows what the action will do. A POST request performs the action and redirects to a
+page that shows the result.
 """
 
 import shlex

@@ -1,6 +1,4 @@
-"""Actions on batches: cancel a batch, or close a batch whose program died. The page of queues lists the newest
-batches.
-"""
+"""Actions on batches: cancel a batch, or close a batch whose program died. The queues page lists the newest batches."""
 
 from collections.abc import Iterator
 

@@ -27,8 +27,8 @@ MOST_NAMES = 6
 
 @dataclass(frozen=True, slots=True)
 class ActivePause:
-    """A pause in force. ``target`` is the name of the paused job, category or queue, in the form that the actions
-    ``pause`` and ``resume`` accept.
+    """A pause in force. ``target`` names the paused job, category or queue, in the form that the actions ``pause`` and
+    ``resume`` accept.
     """
 
     target: str
@@ -39,7 +39,9 @@ class ActivePause:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Items of a queue that wait for the same reason: a limit, a circuit breaker, or the retry after an error."""
+    """Items in a queue that are waiting for the same reason: a limit, a circuit breaker, or the retry after an
+    error.
+    """
 
     queue: str
     reason: str
@@ -59,7 +61,7 @@ class SwitchRow:
 
 @dataclass(frozen=True, slots=True)
 class DrawnWindow:
-    """A window drawn as a week: for each weekday from Monday, the start and the length of its open hours."""
+    """A window to be drawn as a week: for each weekday from Monday, the start and the length of its open hours."""
 
     name: str
     is_open: bool
@@ -116,7 +118,7 @@ def _jobs_of(work: Batuta, target: str) -> list[str]:
 
 
 async def _waits(work: Batuta, words: Words) -> list[Waits]:
-    """Return the reasons why items of each queue wait, most frequent reason first."""
+    """Return the reasons why each queue's items are waiting, most frequent reason first."""
     counted: Counter[tuple[str, str, str | None]] = Counter()
     for name, queue in work.queues.items():
         inspection = QueueInspection(queue, work.database, work.database.dialect)
@@ -174,7 +176,8 @@ def _draw(name: str, window: Window, work: Batuta, words: Words) -> DrawnWindow:
 
 
 def week_bars(window: Window) -> list[tuple[int, float, float]]:
-    """Return the open hours of a week: the row of each day (0 is Monday), the first hour and the length in hours.
+    """Return the open hours of a week as bars. Each bar has the row of its day (0 is Monday), its first hour and its
+    length in hours.
 
     A window that ends after midnight continues in the row of the next day.
     """

@@ -1,11 +1,11 @@
-"""Time charts as SVG paths: a lane of 24 hours per category of jobs, and the durations of the last runs.
+"""Time charts as SVG paths: a lane of 24 hours per job category, and the durations of the latest runs.
 
 A lane is 96 units wide, one unit per quarter of an hour, and is stretched to the page. So its shapes consist of
 vertical and horizontal lines only. Shape and colour both show the outcome:
 
     success  a bar, higher with more runs           failed  a column of stripes, full height
     skipped  a dot at the bottom                    missed  a hollow column, full height       running  a column of dots
-    missing  a bracket at the top and the bottom: a fire of the schedule without a row
+    missing  a bracket at the top and the bottom: a scheduled fire without a row
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ _WIDTH = 0.76
 
 @dataclass(frozen=True, slots=True)
 class TroubleMark:
-    """A quarter of an hour with failed or missed runs, and its tooltip text."""
+    """A quarter-hour with failed or missed runs, and its tooltip text."""
 
     place: int
     title: str
@@ -65,12 +65,12 @@ class Hour:
 
 
 def begin(now: datetime) -> datetime:
-    """Return the start of the chart: 24 hours before the end of the quarter of an hour that contains ``now``."""
+    """Return the start of the chart: 24 hours before the end of the quarter-hour that contains ``now``."""
     return now - (now - _EPOCH) % SLICE + SLICE - PLACES * SLICE
 
 
 def hours(since: datetime, words: Words) -> list[Hour]:
-    """Return the labels of the time axis: every third full hour in local time."""
+    """Return the labels for the time axis: every third full hour in local time."""
     quarters = (since + place * SLICE for place in range(1, PLACES))
     return [
         Hour(f"{words.local(each):%H}h", (each - since) / SLICE)
@@ -80,10 +80,10 @@ def hours(since: datetime, words: Words) -> list[Hour]:
 
 
 def missing_fires(jobs: Iterable[JobHealth], since: datetime, now: datetime) -> Iterator[tuple[str, datetime]]:
-    """Yield the category and instant of each fire that the schedule expected and that has no row.
+    """Yield the category and instant of each fire that the schedule expected but that has no row.
 
-    Every decided fire has a row, even a skipped or missed fire. So a past fire is missing if it is later than the last
-    row of its job.
+    Every decided fire has a row, even a skipped or missed one. So a past fire is missing if it is later than its job's
+    last row.
     """
     for health in jobs:
         job, facts = health.job, health.facts
@@ -175,7 +175,7 @@ def _hollow(place: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Spark:
-    """Chart of the durations of runs, oldest first. ``width`` is the number of runs."""
+    """A chart of run durations, oldest first. ``width`` is the number of runs."""
 
     width: int
     paths: Mapping[str, str]

@@ -116,7 +116,7 @@ def show(
 
 
 def is_live(request: Request) -> bool:
-    """Return whether the page that answers this request is updated while it is open."""
+    """Return whether the page with which this request is answered is updated while it is open."""
     return bool(getattr(request.state, "is_live", False))
 
 
@@ -148,7 +148,7 @@ def screen_titles(request: Request) -> dict[str, str]:
 
 
 class Acts:
-    """Buttons of actions. An action that the user may not perform has no button."""
+    """Buttons for actions. An action that the user may not perform has no button."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
@@ -162,10 +162,10 @@ class Acts:
     def link(
         self, name: str, /, label: str | None = None, *, key: str = "", count: int | None = None, **values: object
     ) -> Markup:
-        """Return a button that opens the form of the action. The form shows what the action will do.
+        """Return a button that opens the action's form. The form shows what the action will do.
 
-        ``values`` fills fields of the form. ``label`` is the key of another button text, which may contain ``{count}``.
-        ``key`` is a keyboard shortcut.
+        ``values`` fills in the form's fields. ``label`` is the key of a different button text, which may contain
+        ``{count}``. ``key`` is a keyboard shortcut.
         """
         if not self.may(name):
             return Markup("")
@@ -205,7 +205,8 @@ class Acts:
         )
 
     def choose(self, name: str, /, label: str | None = None) -> Markup:
-        """Return a submit button for the rows that the user selects, for use inside a form with method get.
+        """Return a submit button that acts on the rows that the user has selected, for use inside a form with method
+        get.
 
         Each row has a checkbox with the name ``escolhido``.
         """
@@ -257,8 +258,8 @@ def read_result(request: Request) -> Result | None:
 
 
 def _revealing(request: Request) -> Markup:
-    """Return the button that shows the personal data of this page. If the user may not see the data, return an empty
-    text.
+    """Return the button that shows this page's personal data. If the user may not see the data, return an empty
+    string.
     """
     if not includes(caller_of(request).scopes, Scope.PII):
         return Markup("")

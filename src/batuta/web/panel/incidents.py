@@ -1,5 +1,5 @@
-"""The incidents page: a timeline of causes, restarts and recoveries, which can also show the operators' actions, and
-the export as CSV.
+"""The incidents page, which shows a timeline of causes, restarts and recoveries, and on request the operators' actions;
+and its export as CSV.
 """
 
 from collections.abc import Iterable, Mapping
@@ -70,7 +70,7 @@ def timeline(
     words: Words,
     known: Mapping[str, Action],
 ) -> list[Happening]:
-    """Return the points of the timeline, newest first."""
+    """Return the points on the timeline, newest first."""
     happenings = [each for incident in found for each in _of_incident(incident, words)]
     happenings += [
         Happening(
@@ -112,12 +112,12 @@ def _of_incident(incident: Incident, words: Words) -> Iterable[Happening]:
 
 
 def grade(status: str, words: Words) -> str:
-    """Return the translated word for a grade of health. An unknown grade, as in an old row, is returned unchanged."""
+    """Return the translated word for a health grade. An unknown grade, as in an old row, is returned unchanged."""
     return words.texts.get(f"grade.{status}", status)
 
 
 async def incidents_file(request: Request) -> Response:
-    """Return the incidents of the period as CSV."""
+    """Return the period's incidents as CSV."""
     work, words = state_of(request).work, words_of(request)
     found = await work.observability.incidents.list_between(words.now - PERIOD, words.now, MOST_EXPORTED)
     await note_access(request, "export", count=len(found))

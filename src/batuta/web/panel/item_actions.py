@@ -1,4 +1,4 @@
-"""Actions on items: one item, a selection, or every item that a filter matches."""
+"""Actions on items: on one item, on a selection, or on every item that a filter matches."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -163,8 +163,8 @@ class Items:
         return ActionResult(says="panel.done.bulk_stopped", tone=Tone.HELD)
 
     def _queue(self, call: ActionCall, change: Change) -> SqlQueue:
-        """Return the queue that the form of an action names. For a retry, raise a 403 problem if the caller may not
-        repeat items of this queue.
+        """Return the queue that an action's form names. For a retry, raise a 403 problem if the caller may not repeat
+        items in this queue.
         """
         name = call.values["fila"]
         if name not in self._work.queues:

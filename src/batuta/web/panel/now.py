@@ -1,4 +1,4 @@
-"""The first page: one sentence about overall health, the key numbers, and the next step of each finding."""
+"""The first page: one sentence about overall health, the key figures, and the next step for each finding."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -51,7 +51,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """The next step of a finding: a page, and an action with values for its form."""
+    """The next step for a finding: a page, and an action with values for its form."""
 
     page: str = ""
     action: str = ""
@@ -91,7 +91,7 @@ class KeyNumber(NamedTuple):
 
 
 def verdict(assessment: Assessment, words: Words) -> Verdict:
-    """Return the verdict on overall health. Its level is as bad as the worse of two levels: that of the score and that
+    """Return the verdict on overall health. Its level is the worse of two levels: the level of the score, and the level
     of the worst finding.
     """
     problems = [each for each in root_findings(assessment) if each.severity is not Severity.INFO]
@@ -135,8 +135,8 @@ def next_step(finding: Finding, extension: Extension) -> NextStep:
     """Return the page to which the operator should go next, and the action that solves the problem if the dashboard has
     one.
 
-    ``finding_pages`` names the page of a finding of the application, by the finding's text key or source. Without such
-    an entry, the page is the screen with the name of the source.
+    ``finding_pages`` names the pages for the application's findings, by a finding's text key or source. Without such an
+    entry, the page is the screen that has the source's name.
     """
     facts, says = finding.facts, finding.says
     own = {screen.path.removeprefix("/"): screen.path for screen in extension.screens if screen.in_navigation}
@@ -162,7 +162,7 @@ def next_step(finding: Finding, extension: Extension) -> NextStep:
 
 
 def _step_to(page: str) -> NextStep:
-    """Return the next step that opens a page. For the page of a job, the step also offers to run the job."""
+    """Return the next step that opens a page. If the page is a job's page, the step also offers to run the job."""
     job = page.removeprefix(f"{JOBS}/")
     return NextStep(page) if job == page else NextStep(page, "job.run", {"tarefa": job})
 

@@ -56,8 +56,8 @@ class HeldJob(NamedTuple):
 
 
 class Jobs:
-    """Action that runs a job now. A run longer than RUN_WAITS continues in the background and is listed among the
-    executions.
+    """The action that runs a job now. A run that takes longer than RUN_WAITS continues in the background and is listed
+    among the executions.
     """
 
     def __init__(self, work: Batuta) -> None:
@@ -127,7 +127,7 @@ class Jobs:
         )
 
     async def _hold(self, job: Job, now: datetime) -> HeldJob | None:
-        """Return why the job is held back now and until when. Return None if the job may run."""
+        """Return why the job is currently held back and until when. Return None if the job may run."""
         switches, controls = await self._work.switches.all(), await self._work.controls.read()
         why = hold(job, switches, self._work.registry.windows_now(controls), now)
         if why is None:
@@ -362,7 +362,7 @@ class Breakers:
 
 
 def end_of(call: ActionCall) -> datetime | None:
-    """Return the end of a temporary setting, or None if the operator entered no duration."""
+    """Return the instant at which a temporary setting ends, or None if the operator entered no duration."""
     span = read_span(call.values["prazo"])
     return None if span is None else call.now + span
 

@@ -85,8 +85,8 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A notice above the job list. ``key`` is the text key of its sentence. The page lists the names of the jobs after
-    the sentence, critical jobs first.
+    """A notice above the job list. ``key`` is the text key of its sentence. After the sentence, the page lists the
+    names of the jobs concerned, critical jobs first.
     """
 
     key: str
@@ -155,8 +155,8 @@ def explain(health: JobHealth, seen: JobsSeen, words: Words) -> str | None:
 
 
 def explain_hold(health: JobHealth, seen: JobsSeen, words: Words) -> str | None:
-    """Return the reason why the job is held back now, with the end of the hold if it has one. Return None if the job
-    may run.
+    """Return the reason why the job is currently held back, with the end of the hold if it is known. Return None if the
+    job may run.
     """
     if health.held is None:
         return None
@@ -266,7 +266,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class NextFire:
-    """A future fire. ``stopped`` is the reason why the fire will not run, if the switches and windows stay as they are.
+    """A future fire. ``stopped`` is the reason why the fire will not run if the switches and windows stay as they are.
     ``holiday`` is the name of a holiday on that day, if any.
     """
 
@@ -287,7 +287,7 @@ def next_fires(job: Job, seen: JobsSeen, words: Words) -> list[NextFire]:
 
 @dataclass(frozen=True, slots=True)
 class WhyNot:
-    """The answer to the question why a job did not run at a given time of day."""
+    """The explanation why a job did not run at a given time of day."""
 
     text: str
     execution: str | None = None
@@ -306,8 +306,8 @@ def fire_at(job: Job, asked: str, now: datetime) -> datetime | None:
 
 
 def why_not(job: Job, at: datetime, rows: Sequence[Recorded], words: Words, *, held: str | None) -> WhyNot:
-    """Explain the outcome of a fire. ``rows`` are the executions around the fire; ``held`` is the reason why the job is
-    held back now, or None.
+    """Explain a fire's outcome. ``rows`` are the executions around the fire; ``held`` is the reason why the job is
+    currently held back, or None.
     """
     for row in rows:
         if row.scheduled_for == at or (row.scheduled_for is None and abs(row.started_at - at) < timedelta(minutes=1)):
@@ -323,7 +323,7 @@ def why_not(job: Job, at: datetime, rows: Sequence[Recorded], words: Words, *, h
 
 
 class Compared(NamedTuple):
-    """One line in the comparison of two runs."""
+    """One line in a comparison of two runs."""
 
     label: str
     first: str

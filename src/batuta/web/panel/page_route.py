@@ -1,4 +1,6 @@
-"""The route class of dashboard pages. Browsers get an error as a page, other clients as a problem document."""
+"""The route class for dashboard pages. Browsers get an error as a page, and other clients get it as a problem
+document.
+"""
 
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext
@@ -60,8 +62,8 @@ class PageRoute(AuthoriseFirst):
 
 
 def reading(request: Request) -> AbstractContextManager[None]:
-    """While the block runs, let a GET request use the connections that are reserved for pages. Any other request (an
-    action) uses the ordinary connections.
+    """While the block is running, let a GET request use the connections that are reserved for pages. Any other request
+    (an action) uses the ordinary connections.
     """
     return state_of(request).work.connections.reading_for_pages() if request.method == "GET" else nullcontext()
 

@@ -1,4 +1,4 @@
-"""Actions on processes: drain, restart, dump the stacks. Each action stores a request that the process itself carries
+"""Actions on processes: drain, restart, and dump stacks. Each action stores a request that the process itself carries
 out.
 """
 

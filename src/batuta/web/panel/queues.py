@@ -1,4 +1,4 @@
-"""The pages of queues and items: counts, filters, error groups, and the timeline of one item."""
+"""The pages for queues and items: counts, filters, error groups, and the timeline of one item."""
 
 import json
 import re
@@ -150,7 +150,7 @@ async def queue(request: Request, name: str) -> HTMLResponse:
 
 
 def may_retry(request: Request, queue: str) -> bool:
-    """Return whether the user may repeat items of the queue. Some queues require a further scope for this, because
+    """Return whether the user may repeat items in the queue. Some queues require an additional scope for this, because
     repeating their items sends messages.
     """
     return includes(caller_of(request).scopes, state_of(request).work.scope_of_queue(queue))
@@ -192,7 +192,7 @@ async def item(request: Request, name: str, id: str) -> HTMLResponse:
 
 
 async def current_stack(work: Batuta, owner: str | None, task: str, now: datetime) -> ShownStack | None:
-    """Return the newest stack of the asyncio task ``task`` that the process ``owner`` has reported. Return None if
+    """Return the newest stack that the process ``owner`` has reported for the asyncio task ``task``. Return None if
     there is no recent stack.
     """
     place = None if owner is None else short(owner)
@@ -253,7 +253,7 @@ def asked_query(asked: ItemFilter, query: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_place(text: str) -> Place | None:
-    """Parse the position of a page from its address. Return None if the text is not a position."""
+    """Parse a page's position from its address. Return None if the text is not a position."""
     found = _PLACE.fullmatch(text)
     try:
         return None if found is None else Place(instant(int(found[1])), found[2])
@@ -281,7 +281,7 @@ def tags(query: Mapping[str, str], words: Words) -> list[FilterTag]:
 
 
 def states(depth: Depth, asked: ItemFilter) -> list[tuple[str, int | None, bool]]:
-    """Return the states of items with their counts. Successful items are not counted, because there are too many of
+    """Return the item states with their counts. Successful items are not counted, because there are too many of
     them.
     """
     counts = {
@@ -313,13 +313,13 @@ def state_of_item(row: Mapping[str, Any], table: QueueTable) -> str:
 
 
 def engine_columns(table: QueueTable) -> frozenset[str]:
-    """Return the columns that the engine fills. All other columns contain data of the application."""
+    """Return the columns that the engine fills. All other columns contain the application's data."""
     named = (getattr(table, field) for field in table.__dataclass_fields__)
     return frozenset({*(each for each in named if isinstance(each, str)), "name", "progress"}) - {table.result}
 
 
 def story(row: Mapping[str, Any], table: QueueTable, state: str) -> list[Moment]:
-    """Return the timeline of an item: created, due, started, crashes, and its end."""
+    """Return an item's timeline: when it was created, became due, started and crashed, and its end."""
     created, due = row[table.created_at], known_due(row[table.available_at])
     started = row.get(table.started_at) if table.started_at else None
     moments = [Moment("created", created, "ok")]
@@ -350,9 +350,7 @@ def facts(row: Mapping[str, Any], table: QueueTable, words: Words) -> list[tuple
 
 
 def decrypted(payload: Mapping[str, Any], table: QueueTable, encryption: Encryption, words: Words) -> Mapping[str, Any]:
-    """Return the data of an item as its handler receives it. If the data cannot be decrypted, return the reason
-    instead.
-    """
+    """Return an item's data as its handler receives it. If the data cannot be decrypted, return the reason instead."""
     if table.name != TASKS.name:
         return payload
     try:
@@ -365,7 +363,7 @@ def decrypted(payload: Mapping[str, Any], table: QueueTable, encryption: Encrypt
 
 
 def pretty(payload: Mapping[str, Any]) -> str:
-    """Format the data of an item on the server, because a browser would round large numbers."""
+    """Format an item's data on the server, because a browser would round large numbers."""
 
     def plain(value: object) -> Json:
         return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -1,4 +1,4 @@
-"""The pages of processes and of the audit log."""
+"""The pages for processes and the audit log."""
 
 import csv
 import io
@@ -64,8 +64,8 @@ async def processes(request: Request) -> HTMLResponse:
 
 
 def process_states(beats: Sequence[Beat], restarts: Iterable[Restart], now: datetime) -> dict[str, str]:
-    """Return the state of each process, by worker id. In two cases a process has ended even if its last heartbeat is
-    recent: its restart was recorded after that heartbeat, or the kernel of this host confirms its end.
+    """Return the state of each process, by worker id. A process has ended, even if its last heartbeat is recent, if its
+    restart was recorded after that heartbeat, or if this host's kernel confirms that it no longer exists.
     """
     ends: dict[tuple[str | None, int | None], datetime] = {
         (each.host, each.pid): each.at for each in restarts if each.loop is None
@@ -102,7 +102,7 @@ async def audit(request: Request) -> Response:
 
 
 async def audit_file(request: Request) -> Response:
-    """Return the newest entries of the audit log as CSV."""
+    """Return the newest audit-log entries as CSV."""
     work = state_of(request).work
     entries = await work.access.list_before(words_of(request).now + DAY, BEFORE_ANY, MOST_EXPORTED)
     await note_access(request, "export", count=len(entries))
@@ -121,7 +121,7 @@ async def audit_file(request: Request) -> Response:
 
 
 def describe(entry: Entry, words: Words) -> str:
-    """Return the facts of an entry in the user's language and time zone, with personal data masked."""
+    """Return an entry's facts in the user's language and time zone, with personal data masked."""
     after = entry.after if isinstance(entry.after, dict) else None
     if after is None:
         sides = (entry.before, entry.after)
@@ -130,7 +130,9 @@ def describe(entry: Entry, words: Words) -> str:
 
 
 def title_of(action: str, actions: Mapping[str, Action], words: Words) -> str:
-    """Return the name of an audited action: its own text, otherwise the label of its button, otherwise its code."""
+    """Return the title of an audited action: its own text if there is one, otherwise its button's label, otherwise its
+    code.
+    """
     known = words.texts.get(f"audit_action.{action}", "")
     return known or (words.texts(actions[action].label) if action in actions else action)
 

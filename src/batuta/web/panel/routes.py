@@ -53,7 +53,7 @@ LONGEST_NAME = 200
 
 
 def build_routers(prefix: str, extension: Extension, actions: Mapping[str, Action]) -> tuple[APIRouter, APIRouter]:
-    """Return two routers with the routes of the dashboard. The routes of the second router are matched last, so that an
+    """Return two routers with the dashboard's routes. The routes of the second router are matched last, so that an
     application can replace the first page and add pages.
     """
     router = APIRouter(prefix=prefix, include_in_schema=False, route_class=PageRoute)
@@ -269,7 +269,7 @@ async def file(request: Request, name: str) -> Response:
 
 
 async def nothing(request: Request, rest: str) -> RedirectResponse:
-    """Redirect an address with a slash at its end to the address without the slash. For any other address, raise a 404
+    """Redirect an address that ends in a slash to the address without the slash. For any other address, raise a 404
     problem.
     """
     if request.url.path.endswith("/"):
@@ -284,7 +284,9 @@ def _page(request: Request, name: str, words: Words, *, live: bool, **values: ob
 async def _executions(
     request: Request, cursor: Cursor | None, *, job: str | None = None, status: str | None = None
 ) -> tuple[list[Recorded], Cursor | None]:
-    """Return one page of executions, and the cursor of the next page. The cursor is None if there are no older rows."""
+    """Return one page of executions, and the cursor for the next page. The cursor is None if there are no older
+    rows.
+    """
     reports = state_of(request).work.reports
     start = cursor or Cursor(_after_every_row(request), BEFORE_ANY)
     rows = await reports.recent(job=job, status=status, before=start.at, before_id=start.id, limit=PAGE + 1)
@@ -301,7 +303,7 @@ def _require_job(request: Request, name: str) -> Job:
 
 
 def _after_every_row(request: Request) -> datetime:
-    """Return an instant after the timestamp of every row, including rows of a host whose clock is ahead."""
+    """Return an instant later than the timestamp of any row, including rows from a host whose clock is ahead."""
     return state_of(request).now() + DAY
 
 

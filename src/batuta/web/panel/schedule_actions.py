@@ -1,6 +1,4 @@
-"""The page of the schedules in the database, and the actions that create, change, pause, back-fill and delete
-them.
-"""
+"""The page for the schedules in the database, and the actions that create, change, pause, back-fill and delete them."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -185,7 +183,7 @@ class ScheduleActions:
 
 
 def _timing(values: Mapping[str, str]) -> dict[str, Any]:
-    """Return the timing as parameters of ``work.schedules``: an interval, a single instant, or a cron expression."""
+    """Return the timing as arguments for ``work.schedules``: an interval, a single instant, or a cron expression."""
     when = values["quando"]
     zone: dict[str, Any] = {"timezone": values["fuso"]} if values["fuso"] else {}
     zone |= {"overlap": values["sobreposicao"]} if values["sobreposicao"] else {}
@@ -203,7 +201,7 @@ def _timing(values: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _instant(text: str) -> datetime:
-    """Parse an instant without a time zone: ``25/12/2026 14:30`` or ``2026-12-25 14:30``."""
+    """Parse an instant written without a time zone: ``25/12/2026 14:30`` or ``2026-12-25 14:30``."""
     for form in ("%d/%m/%Y %H:%M", "%Y-%m-%d %H:%M"):
         with suppress(ValueError):
             return datetime.strptime(text, form)  # noqa: DTZ007 - ``first_instant`` adds the time zone

@@ -1,4 +1,4 @@
-"""Routes of the screens that an application adds to the dashboard."""
+"""The routes for the screens that an application adds to the dashboard."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Sign-in of a browser: a page with a form for the token, a session in an HttpOnly cookie, and sign-out."""
+"""Browser sign-in: a page with a form for the token, a session in an HttpOnly cookie, and sign-out."""
 
 import re
 import secrets
@@ -73,7 +73,7 @@ async def note_session(request: Request, action: str) -> None:
 
 
 def redirect_to_sign_in(request: Request) -> RedirectResponse:
-    """Redirect a request for a page to the sign-in page, which redirects back after the sign-in."""
+    """Redirect a page request to the sign-in page, which returns the user to that page after signing in."""
     asked = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
     to = own_address(asked, base_of(request)) if request.method == "GET" else base_of(request)
     return RedirectResponse(f"{base_of(request)}/entrar?{urlencode({'para': to})}", 303)

@@ -33,7 +33,7 @@ def wants_events(request: Request) -> bool:
 
 
 async def open_stream(request: Request, page: Page) -> Response:
-    """Return a streaming response with all further changes of a page, or an empty response (204) if the page cannot be
+    """Return a streaming response with all further changes to a page, or an empty response (204) if the page cannot be
     updated live. The caller must check the access first.
     """
     state = state_of(request)
@@ -80,7 +80,7 @@ async def _follow(request: Request, views: LiveViews, key: ViewKey, reader: Read
 
 
 async def _is_still_allowed(request: Request) -> bool:
-    """Return whether the session is still valid. The session may have ended, or its token may have been revoked."""
+    """Return whether the session is still valid. It may have ended, or its token may have been revoked."""
     try:
         await authorise(request)
     except Problem:

@@ -14,7 +14,7 @@ LEAST = 3.0  # minimum width of a period
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A period of the timeline. ``kind`` determines its text and its pattern: planned, waited, earlier, ran or
+    """A period on the timeline. ``kind`` determines its text and its pattern: planned, waited, earlier, ran or
     rests.
     """
 
@@ -44,7 +44,9 @@ def periods_of(
     attempts: int,
     is_running: bool,
 ) -> list[Period]:
-    """Return the periods of an item or an execution in order. If it has not ended, the last period lasts until now."""
+    """Return the periods of an item or an execution in chronological order. If it has not ended, the last period lasts
+    until now.
+    """
     ready = created if due is None or attempts else max(created, due)
     found = [Period("planned", created, min(ready, now))]
     if started is None:

@@ -1,4 +1,4 @@
-"""The page of tokens, on which administrators create, rotate and revoke them. A secret is shown once and never
+"""The tokens page, on which administrators create, rotate and revoke tokens. A secret is shown once and never
 stored.
 """
 
@@ -69,7 +69,7 @@ def state_of_token(token: Token, now: datetime) -> str:
 
 
 def role_of(token: Token) -> Role | None:
-    """Return the role whose scopes the token has, regardless of ``pii``, or None if its scopes match no role."""
+    """Return the role that has exactly the token's scopes, ignoring ``pii``, or None if no role has these scopes."""
     return next((role for role in Role if role.scopes == token.scopes - {Scope.PII}), None)
 
 
@@ -161,7 +161,7 @@ class TokenActions:
         return ActionResult(says="panel.done.token_revoke", facts={"name": token.name}, tone=Tone.DEGRADED)
 
     async def _find(self, call: ActionCall) -> Token:
-        """Return the valid token that the form of an action names."""
+        """Return the valid token that an action's form names."""
         found = await self._work.tokens.find(call.values["token"])
         if found is None or not found.is_valid(call.now):
             raise ActionRefused(why=TOKEN_ENDED())

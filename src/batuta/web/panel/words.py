@@ -21,7 +21,7 @@ class Words:
     now: datetime
 
     def word(self, group: str, key: str) -> str:
-        """Return the dashboard's word for a state, a status or a trigger in the table of texts."""
+        """Return the dashboard's word for a state, a status or a trigger, from the table of texts."""
         return self.texts(f"panel.{group}.{key}")
 
     def plain(self, group: str, key: str) -> str:
@@ -40,8 +40,8 @@ class Words:
         return self.texts.minute(self.local(instant))
 
     def short(self, instant: datetime) -> str:
-        """Format an instant for a list. An instant of today is shown as a time, and a date of this year is shown
-        without the year.
+        """Format an instant for a list. An instant today is shown as a time, and a date this year is shown without the
+        year.
         """
         return f"{self._short_day(instant)}{self.local(instant):%H:%M}"
 
@@ -107,7 +107,7 @@ _WORKING_DAYS = frozenset(range(1, 6))
 
 
 def in_words(cron: Schedule, words: Words) -> str | None:
-    """Return a cron expression as a phrase. None means that the page should show the text of the schedule itself."""
+    """Return a cron expression as a phrase, or None if the page should show the schedule's own text instead."""
     if not isinstance(cron, Cron) or cron.seconds != (0,):
         return None
     days = _days(cron, words)
@@ -116,8 +116,8 @@ def in_words(cron: Schedule, words: Words) -> str | None:
 
 
 def _days(cron: Cron, words: Words) -> str | None:
-    """Return a phrase for the days of a cron expression. The phrase is empty if the expression matches every day, and
-    None if no simple phrase exists.
+    """Return a phrase for the days that a cron expression matches. The phrase is empty if the expression matches every
+    day, and None if no simple phrase exists.
     """
     if len(cron.months) < 12 or cron.either_day:
         return None

@@ -1,4 +1,4 @@
-"""The routes ``/batches``: sets of tasks that are counted and cancelled as one."""
+"""The routes ``/batches``: sets of tasks that are counted and cancelled as a unit."""
 
 from typing import Annotated, Any
 
@@ -34,8 +34,8 @@ async def show(request: Request, id: str) -> dict[str, Any]:
 
 @router.post("/batches/{id}/cancel", operation_id="cancel_batch", responses=CHANGED)
 async def cancel(request: Request, id: str, reason: ReasonText = "cancelled by an operator") -> dict[str, Any]:
-    """Cancel a batch. Its waiting tasks are cancelled immediately, its running tasks at the next renewal of their
-    leases.
+    """Cancel a batch. Its waiting tasks are cancelled immediately, and its running tasks when their leases are next
+    renewed.
     """
     batch, progress = await _find(request, id)
     if not await batch.cancel(reason, by=str(request.state.caller.name)):

@@ -1,9 +1,9 @@
-"""``/health`` and the routes below it. Every response is 200 with the state in the body; ``?strict=1`` also sets the
-HTTP status.
+"""``/health`` and the routes below it. Every response has the status 200 and reports the health in its body;
+``?strict=1`` makes the status report the health too.
 
 ``/health/alerts``, ``/health/score`` and an application's pages are computed at most every 15 s and cached;
-``timestamp`` is the instant of the computation. ``/health/jobs`` assesses every job of the timetable by its expected
-fires. ``/health/circuits`` shows every circuit breaker and its transitions.
+``timestamp`` is when they were computed. ``/health/jobs`` assesses every job in the timetable by its expected fires.
+``/health/circuits`` shows every circuit breaker and its transitions.
 """
 
 from collections import defaultdict
@@ -43,7 +43,7 @@ async def health(request: Request) -> dict[str, Any]:
 @router.get("/health/ready", operation_id="ready")
 async def ready(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
     """Report whether this process is ready: every required probe succeeds, and the process is not draining. The probes
-    run at most every two seconds.
+    run at most once every two seconds.
     """
     state = state_of(request)
     parts = await state.ready.get()
@@ -58,8 +58,8 @@ async def ready(request: Request, response: Response, strict: bool = False) -> d
 
 @router.get("/health/alerts", operation_id="health_alerts")
 async def alerts(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
-    """List the problems that health checks found, worst first, one per cause, each with the next step. The list is
-    computed at most every 15 s.
+    """List the problems that health checks found, worst first. Each cause has one entry, which includes the next step.
+    The list is computed at most once every 15 s.
     """
     assessment = await _assess(request, response, strict)
     findings = describe_findings(assessment, texts_for(request), state_of(request).local)
@@ -74,8 +74,8 @@ async def alerts(request: Request, response: Response, strict: bool = False) -> 
 
 @router.get("/health/score", operation_id="health_score")
 async def score(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
-    """Return the health score from 0 to 100 and its parts. While a health check reports a critical problem, the score
-    is below 40. The score is computed at most every 15 s.
+    """Return the health score from 0 to 100 and its components. While a health check reports a critical problem, the
+    score is below 40. The score is computed at most once every 15 s.
     """
     assessment = await _assess(request, response, strict)
     return describe_score(assessment, texts_for(request), state_of(request))
@@ -83,7 +83,7 @@ async def score(request: Request, response: Response, strict: bool = False) -> d
 
 @pages.get("/health/{name}", operation_id="health_page")
 async def page(request: Request, response: Response, name: str, strict: bool = False) -> dict[str, Any]:
-    """Return the application's health page with this name. The page is computed at most every 15 s, unless it sets
+    """Return the application's health page with this name. The page is computed at most once every 15 s, unless it sets
     another interval.
     """
     health = state_of(request).work.health
@@ -121,7 +121,9 @@ async def _assess(request: Request, response: Response, strict: bool) -> Assessm
 
 @details.get("/health/jobs", operation_id="health_jobs")
 async def health_jobs(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
-    """List every job, including jobs that never ran. A job is stale if its expected fire has no successful run."""
+    """List every job, including jobs that have never run. A job is stale if it has no successful run for its expected
+    fire.
+    """
     state = state_of(request)
     seen, texts, wording = await state.work.job_health.look(), texts_for(request), state.work.extension.wording
     found = level(seen.jobs)

@@ -79,7 +79,7 @@ async def incident_stats(request: Request, days: Days = 30) -> dict[str, Any]:
 )
 async def write_incident(request: Request, response: Response, body: IncidentBody) -> dict[str, Any]:
     """Record an incident by hand. A change to critical opens an incident; a change from critical closes the open
-    incident of the same source.
+    incident from the same source.
 
     Any other change is recorded as a note.
     """

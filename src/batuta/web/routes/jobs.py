@@ -1,4 +1,4 @@
-"""The routes of job endpoints. The scheduler, or an operator with curl, runs a job with ``POST /jobs/<endpoint>``."""
+"""The routes for job endpoints. The scheduler, or an operator with curl, runs a job with ``POST /jobs/<endpoint>``."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -53,7 +53,8 @@ async def run(
 ) -> JSONResponse:
     """Run a job now. The query string contains its parameters; a repeated idempotency key returns the first result.
 
-    ``X-Batuta-Timeout`` overrides ``X-Batuta-Deadline``, because the clocks of two machines may differ.
+    If both headers are sent, ``X-Batuta-Timeout`` overrides ``X-Batuta-Deadline``, because the clocks of two machines
+    may differ.
     """
     work = state_of(request).work
     found = work.endpoints.find(endpoint)
@@ -87,8 +88,8 @@ async def run(
 async def _run_by_hand(
     work: Batuta, endpoint: Endpoint, params: Mapping[str, str], deadline: datetime | None, by: str
 ) -> Received:
-    """Run the endpoint and record the call as a manual run of its job. The handler of the endpoint checks the switches.
-    If no job uses this endpoint, the call is not recorded.
+    """Run the endpoint and record the call as a manual run of its job. The endpoint's handler checks the switches. If
+    no job uses this endpoint, the call is not recorded.
     """
     jobs = work.registry.timetable(await work.controls.read())
     job = find_job(jobs.values(), endpoint.name, params)
@@ -103,7 +104,7 @@ async def _run_by_hand(
 
 
 async def _run_function(work: Batuta, name: str, params: Mapping[str, str]) -> JSONResponse:
-    """Run a job whose target is not an endpoint, such as a function, and answer with its execution."""
+    """Run a job whose target is not an endpoint, such as a function, and respond with its execution."""
     try:
         ran = await work.run_job(name, params, even_if_held=True)
     except JobRefused as refused:

@@ -1,7 +1,7 @@
 """The route ``/metrics`` in the Prometheus format.
 
-Every process serves its own counters: the api at its own address, all others at BATUTA_METRICS_PORT. Only the api
-serves values from the database. So a sum over all processes contains each of these values once.
+Every process serves its own counters: the API process at its own address, all others at BATUTA_METRICS_PORT. Only the
+API process serves values from the database, so a sum over all processes contains each of these values once.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ async def metrics(request: Request) -> Response:
 
 
 def observe_process(work: Batuta, role: str, loops: Callable[[], Iterable[Running]] = tuple) -> CollectorRegistry:
-    """Count the events and database calls of this process from now on, and return the registry of the counters."""
+    """Start counting this process's events and database calls, and return the registry that contains the counters."""
     registry = process_registry(__version__, role)
     work.events.subscribe(MetricsSubscriber(PrometheusFactory(registry)))
     observe_databases(work.connections, registry)

@@ -40,7 +40,7 @@ async def style(request: Request) -> Response:
 
 
 def operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield one entry per path and method for the reference page, in the order of the document."""
+    """Yield one entry per path and method for the reference page, in the order in which the document lists them."""
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield {

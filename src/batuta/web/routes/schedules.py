@@ -77,7 +77,7 @@ async def create(request: Request, body: NewScheduleBody) -> dict[str, Any]:
 
 @router.patch("/schedules/{name}", operation_id="edit_schedule", responses=ANSWERS)
 async def edit(request: Request, name: Name, body: ScheduleBody) -> dict[str, Any]:
-    """Change the given fields of a schedule. The edit itself causes no fire."""
+    """Change the given fields of a schedule. The edit itself does not fire the schedule."""
     return describe(await _answer(_of(request).edit(name, by=_caller(request), **body.options())))
 
 
@@ -96,13 +96,13 @@ async def pause(request: Request, name: Name) -> dict[str, Any]:
 
 @router.post("/schedules/{name}/resume", operation_id="resume_schedule", responses=ANSWERS)
 async def resume(request: Request, name: Name) -> dict[str, Any]:
-    """Let a paused schedule fire again from now on."""
+    """Let a paused schedule fire again, starting now."""
     return describe(await _answer(_of(request).resume(name, by=_caller(request))))
 
 
 @router.post("/schedules/{name}/backfill", operation_id="backfill_schedule", responses=ANSWERS)
 async def backfill(request: Request, name: Name, body: BackfillBody) -> dict[str, Any]:
-    """Enqueue the task of every past fire in a range that has not run."""
+    """Enqueue the task for every past fire in a range that has not run."""
     count = await _answer(_of(request).backfill(name, body.since, body.until, by=_caller(request)))
     return {"name": name, "fires": count}
 
@@ -116,10 +116,10 @@ def _caller(request: Request) -> str:
 
 
 async def _answer(acting: Awaitable[T]) -> T:
-    """Await a change of a schedule. If the change is refused, raise a problem with the reason.
+    """Await a change to a schedule. If the change is refused, raise a problem with the reason.
 
     The status is 409 instead of 422, because 422 means that a request violates the OpenAPI document, which cannot
-    describe cron expressions and names of tasks.
+    describe cron expressions and task names.
     """
     try:
         return await acting

@@ -1,4 +1,4 @@
-"""The routes of tasks: search by tag and key, the status of one task, and its cancellation."""
+"""The routes for tasks: search by tag and key, the status of one task, and its cancellation."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -31,8 +31,8 @@ ReasonText = Annotated[
 async def find(
     request: Request, tag: Word = None, key: Word = None, queue: str = DEFAULT_QUEUE, limit: Limit = 20
 ) -> dict[str, Any]:
-    """Find the newest tasks of a queue by tag, by key, or by both. Pass at least one of the two. The content of the
-    tasks is omitted.
+    """Find a queue's newest tasks by tag, by key, or by both. Pass at least one of the two. The tasks' arguments and
+    results are omitted.
     """
     work = state_of(request).work
     if tag is None and key is None:
@@ -62,7 +62,7 @@ def _describe(row: Mapping[str, Any], waits_for: Reason | None) -> dict[str, Any
 
 @router.get("/tasks/{id}", operation_id="show_task", responses=UNKNOWN)
 async def show(request: Request, id: str) -> dict[str, Any]:
-    """Show the state of a task: times, attempts, tags, error, and why it waits. The result is omitted, because it may
+    """Show a task's state: times, attempts, tags, error, and why it is waiting. The result is omitted, because it may
     contain personal data.
     """
     work = state_of(request).work
@@ -84,7 +84,7 @@ async def show(request: Request, id: str) -> dict[str, Any]:
     "/tasks/{id}/cancel", operation_id="cancel_task", responses={**UNKNOWN, 409: {"description": "the task has ended"}}
 )
 async def cancel(request: Request, id: str, reason: ReasonText = "cancelled by an operator") -> dict[str, Any]:
-    """Cancel a task. A waiting task is cancelled immediately, a running task at the next renewal of its lease."""
+    """Cancel a task. A waiting task is cancelled immediately, and a running task when its lease is next renewed."""
     work = state_of(request).work
     if await work.tasks.cancel(id, reason, by=str(request.state.caller.name)):
         return {"id": id, "cancelled": True}
