@@ -3,16 +3,16 @@
 This module exports the names that a first program needs. The modules below export further public names; everything else
 in the package is internal.
 
-    batuta.jobs        options and calls of a job, windows         batuta.sql        databases, statements, migrations, audit
+    batuta.jobs        job options and calls, windows              batuta.sql        databases, statements, migrations, audit
     batuta.queues      your own table as a queue                   batuta.reasons    reasons as codes with facts
-    batuta.pipelines   stages of a queue                           batuta.errors     errors of the engine
-    batuta.guards      hours, limits, switches, circuits           batuta.events     events of the engine
+    batuta.pipelines   the stages of a queue                       batuta.errors     the engine's errors
+    batuta.guards      hours, limits, switches, circuits           batuta.events     the engine's events
     batuta.loops       loops and their supervisor                  batuta.kernel     clock, ids, JSON, batches, deadlines
     batuta.extension   roles, commands, boards, texts, logs        batuta.config     settings from the environment
     batuta.health      checks, findings, probes                    batuta.web        your own routes beside the engine's
     batuta.testing     clocks, recorders, a simulation             batuta.cli        your own commands beside the engine's
-    batuta.arq         tasks that ARQ runs                         batuta.middleware middleware of enqueues and executions
-    batuta.otel        spans and metrics for OpenTelemetry         batuta.django     tasks of Django
+    batuta.arq         tasks that ARQ runs                         batuta.middleware code around enqueueing and execution
+    batuta.otel        spans and metrics for OpenTelemetry         batuta.django     Django tasks
 
 Each name is loaded on first use, so ``import batuta`` is fast.
 """

@@ -126,7 +126,7 @@ def mint(
 
 
 def mint_successor(old: Token, *, by: str, now: datetime, chance: Callable[[int], str]) -> tuple[Token, str]:
-    """Create the successor of a token, with the same name, scopes, networks and lifetime. Return the same values as
+    """Create a token's successor, with the same name, scopes, networks and lifetime. Return the same two values as
     ``mint``.
     """
     expires = None if old.expires_at is None else now + (old.expires_at - old.created_at)
@@ -161,7 +161,7 @@ def hash_secret(secret: str) -> str:
 
 
 def parse_networks(texts: Iterable[str]) -> tuple[Network, ...]:
-    """Parse IP addresses and networks such as 10.0.0.0/8. Raise ValueError if a text is neither."""
+    """Parse IP addresses and networks such as 10.0.0.0/8. Raise ValueError if a string is neither."""
     return tuple(ipaddress.ip_network(each) for each in texts)
 
 

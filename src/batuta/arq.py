@@ -1,4 +1,6 @@
-"""Tasks that ARQ runs: the relay in the engine's worker, and the loops that run next to an ordinary ARQ worker."""
+"""Support for tasks that ARQ runs: the relay in the engine's worker, and the loops that run beside an ordinary ARQ
+worker.
+"""
 
 from batuta.engine.arq import ArqWorker, add_arq_relay
 from batuta.stores.arq.calls import REDIS_ERRORS

@@ -67,7 +67,7 @@ def _encode(result: Json) -> dict[str, Json]:
 
 
 def outcome_word(outcome: Outcome, body: Mapping[str, Json]) -> str:
-    """Return one word that describes the outcome of a call, for logs and counters."""
+    """Return one word that describes a call's outcome, for logs and counters."""
     return "timeout" if isinstance(outcome, TimedOut) else str(body["status"])
 
 

@@ -36,7 +36,7 @@ class CallOpened:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The key was used before and has a stored reply."""
+    """The key was used by an earlier call, whose reply is stored."""
 
     response_code: int
     response: Mapping[str, Json]
@@ -51,7 +51,7 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class KeyReused:
-    """The caller used the same key before with other parameters, which is an error."""
+    """The caller used the same key for an earlier call with different parameters, which is an error."""
 
 
 CallOpening: TypeAlias = CallOpened | Answered | Busy | KeyReused

@@ -1,4 +1,4 @@
-"""The states of one fire of a job in the execution log.
+"""The states of a job's fire in the execution log.
 
                 ┌─▶ success | error | timeout | skipped      the process that runs it records how it ended
 running ────────┤
@@ -98,8 +98,8 @@ def _mask(text: str) -> str:
 
 
 def _note(text: str | None) -> str | None:
-    """Return the error text of a run in ASCII, followed by a note that the database refused the details. A ``Reason``
-    keeps its code but loses its facts (the values in its sentence), because the database may have refused one of them.
+    """Return a run's error text in ASCII, followed by a note that the database refused the details. A ``Reason`` keeps
+    its code but loses its facts (the values in its sentence), because the database may have refused one of them.
     """
     if text is None:
         return None

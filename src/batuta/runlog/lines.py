@@ -15,7 +15,7 @@ CUT: Final = "cut"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """A masked log line. ``item_id`` is the id of the task, the item or the run."""
+    """A log line with personal data masked. ``item_id`` is the id of the task, the item or the run."""
 
     id: str
     item_id: str

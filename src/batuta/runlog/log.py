@@ -53,7 +53,7 @@ class Controls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """The state of the requested jobs in the database at the instant ``now``."""
+    """The state of the requested jobs, as read from the database at the instant ``now``."""
 
     now: datetime
     controls: Controls
@@ -67,7 +67,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """The state that a scheduler read before registering its jobs. If the state has changed since then, nothing is
+    """The state that a scheduler read before registering its jobs. If the state has changed in between, nothing is
     registered.
 
     ``timetable`` is the scheduler's own timetable. ``active`` is the timetable that was active, or None.
@@ -152,12 +152,12 @@ class ExecutionLog(Protocol):
         """Decide about due fires and claim them in one transaction. Until the transaction ends, no other scheduler can
         decide about these jobs.
 
-        A fire that another scheduler already opened is skipped without a row, because (job, instant) is a unique
-        key.
+        A fire that another scheduler has already opened is skipped and gets no second row, because (job, instant) is a
+        unique key.
         """
 
     async def look(self) -> Ledger:
-        """Return the current switches, controls and time without locking jobs."""
+        """Return the current switches, controls and time, without locking the jobs."""
 
     async def open_manual(
         self, job: Registration, lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]

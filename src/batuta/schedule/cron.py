@@ -1,4 +1,4 @@
-"""Cron schedules with five or six fields in any time zone, also correct on days on which the clocks change.
+"""Cron schedules with five or six fields in any time zone, which are correct even on days when the clocks change.
 
     [second]  minute  hour  day-of-month  month  day-of-week    names (JAN, SUN, DOM), lists, ranges, steps; 0/7: Sunday
 
@@ -202,7 +202,7 @@ def _offset(instant: datetime, zone: ZoneInfo) -> timedelta:
 
 
 def first_instant(wall: datetime, zone: ZoneInfo) -> datetime:
-    """Return the instant of a wall time. If a clock change repeats the wall time, return its first occurrence. If a
+    """Return the instant of a wall time. If a clock change repeats the wall time, return the first occurrence. If a
     clock change skips it, return the end of the gap.
     """
     instant = wall.replace(tzinfo=zone).astimezone(UTC)
@@ -214,7 +214,7 @@ def first_instant(wall: datetime, zone: ZoneInfo) -> datetime:
 
 
 def _first_change(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
-    """Find the first second after ``before`` at which the zone has another UTC offset. ``before`` and ``after`` are
+    """Find the first second after ``before`` at which the zone has a different UTC offset. ``before`` and ``after`` are
     whole seconds with different offsets.
     """
     offset = _offset(before, zone)

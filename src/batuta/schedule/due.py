@@ -140,7 +140,7 @@ def _count_up_to(cron: Cron, wall: datetime, first_year: int) -> int:
 
 
 def _kind(year: int) -> tuple[int, int]:
-    """Return the number of days and the first weekday of a year. Years with equal results have the same calendar."""
+    """Return a year's number of days and its first weekday. Years with equal results have the same calendar."""
     first, following = date(year, 1, 1), date(year + 1, 1, 1)
     return (following - first).days, first.isoweekday()
 

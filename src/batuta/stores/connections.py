@@ -247,7 +247,9 @@ class Connections:
 
     @contextmanager
     def reading_for_pages(self) -> Iterator[None]:
-        """Use the set of connections for pages for all reads in this block, so that page views never delay handlers."""
+        """Inside this block, do all reads on the set of connections for pages, so that page views never delay
+        handlers.
+        """
         token = _reads_for_page.set(True)
         try:
             yield
@@ -273,7 +275,7 @@ class Connections:
         return ObservedDatabase(self._connect(limits), SystemClock(), self.pages)
 
     def aside(self) -> Database:
-        """Return an additional small set of connections that is not open yet, which the caller may use on another event
+        """Return an additional small set of connections that is not open yet. The caller may use it on another event
         loop.
         """
         return self._connect(ASIDE)

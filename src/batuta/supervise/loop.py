@@ -160,7 +160,7 @@ class LoopPolicy:
 class ThreadTick:
     """Runs each tick of a plain function in a thread. A thread cannot be stopped, so a cancelled tick ends only when
     its thread ends. The supervisor therefore treats a stuck thread as a tick that ignores its cancellation. Two ticks
-    never run at the same time.
+    of the same loop never run at the same time.
     """
 
     def __init__(self, name: str, function: Callable[[], Pace | None]) -> None:

@@ -27,8 +27,8 @@ _NAME = re.compile(r"^(?P<role>[\w.-]+)-(?P<pid>\d+)\.stack$")
 
 
 def task_stack(task: "asyncio.Task[Any]") -> str:
-    """Return the stacks of all nested coroutines of a task, innermost last. (``Task.get_stack`` returns only the
-    outermost coroutine.)
+    """Return the stacks of a task's nested coroutines, innermost last. (``Task.get_stack`` returns only the outermost
+    coroutine.)
     """
     lines = [f"task {task.get_name()}:\n"]
     for frame in _frames(task.get_coro()):
@@ -95,7 +95,7 @@ def main_thread_first(dump: str) -> str:
 
 
 class Left(NamedTuple):
-    """The stack of an ended process, read from its file."""
+    """An ended process's stack, read from its file."""
 
     role: str
     pid: int
@@ -169,7 +169,7 @@ class StackFolder:
 
 
 def temporary_folder() -> Path:
-    """Return the folder for temporary files. If no such folder is writable, return a path anyway; opening a file in it
+    """Return the folder for temporary files. If there is no writable folder, return a path anyway; opening a file in it
     then fails.
     """
     try:

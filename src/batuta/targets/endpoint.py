@@ -24,7 +24,7 @@ def find_job(jobs: Iterable[Job], endpoint: str, params: Mapping[str, str]) -> J
 
 
 class EndpointTarget:
-    """Delivers a run to an endpoint of this process, and stores the reply in ``received`` for the caller."""
+    """Delivers a run to one of this process's endpoints, and stores the reply in ``received`` for the caller."""
 
     repeatable = False
 

@@ -132,7 +132,7 @@ class HttpTarget:
 
     async def deliver(self, run: Run) -> Ending:
         """Deliver the run. Retry if the request was not sent, if the endpoint is still working on this run, or if the
-        endpoint sends Retry-After.
+        endpoint's response contains Retry-After.
         """
         clock = self._caller.clock
         connect_by, deadline, tries = clock.now() + run.grace, clock.now() + run.timeout, 0
@@ -184,8 +184,8 @@ class HttpTarget:
 
 
 def retry_at(header: str, now: datetime) -> datetime | None:
-    """Parse a ``Retry-After`` header, given in seconds or as a date, and return its instant. Return None if it cannot
-    be parsed.
+    """Parse a ``Retry-After`` header, which contains seconds or a date, and return the instant that it denotes. Return
+    None if it cannot be parsed.
     """
     if header.isdecimal():
         return now + min(timedelta(seconds=int(header[:9])), LONGEST_ASKED)
@@ -283,9 +283,7 @@ def _add_words(plain: ReasonCode, telling: ReasonCode, body: Mapping[str, Any], 
 
 
 def _details_to_keep(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the additional fields of the response, which the protocol does not define. Return None if there are
-    none.
-    """
+    """Return the response's additional fields, which the protocol does not define. Return None if there are none."""
     return {name: value for name, value in body.items() if name not in AGREED} or None
 
 

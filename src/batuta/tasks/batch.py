@@ -90,7 +90,7 @@ class TakesNothing(Protocol):
 
 
 class TakesProgress(Protocol):
-    """A task with one parameter, which receives the progress of the batch."""
+    """A task with one parameter, which receives the batch's progress."""
 
     async def enqueue(self, progress: BatchProgress, /) -> Handle[Any]: ...
 
@@ -119,13 +119,13 @@ class BatchMembers(Protocol):
     name: str
 
     async def find_unfinished(self, reading: Any, ids: Sequence[str]) -> Collection[str]:
-        """Return the batches that have an unfinished record, or may still get one."""
+        """Return the batches that have an unfinished record or may still get one."""
 
     async def count(self, reading: Any, ids: Sequence[str]) -> Mapping[str, MemberCounts]:
         """Return the counts of these batches, by batch id. A batch without records may be omitted."""
 
     async def cancel(self, transaction: Any, id: str, reason: str) -> None:
-        """Cancel the records of a batch that have not ended, in the transaction that cancels the batch."""
+        """Cancel a batch's unfinished records, in the transaction that cancels the batch."""
 
     async def end(self, transaction: Any, progress: BatchProgress) -> None:
         """Store the program's own changes when a batch ends. The transaction that ends the batch calls this method, so
@@ -181,7 +181,7 @@ class Batch:
     async def add(self, pipeline: TakesItems, items: Iterable[Json], /) -> list[str]: ...
 
     async def add(self, task: Any, rows: Iterable[Any], /) -> "list[Any]":
-        """Enqueue a call of the task for each row, sync the calls to disk, and return their handles. If ``task`` is a
+        """Enqueue one call to the task per row, sync the calls to disk, and return their handles. If ``task`` is a
         pipeline, put each row into its first stage instead, and return the ids of the items.
 
         A row that is a mapping contains named arguments; a tuple or a list contains positional arguments; any other row

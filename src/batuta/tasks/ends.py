@@ -1,4 +1,4 @@
-"""Reacts when tasks end: ends batches, and releases or cancels the tasks that wait for other tasks or batches.
+"""Reacts when tasks end: ends batches, and releases or cancels the tasks that are waiting for other tasks or batches.
 
 A task with ``after`` is stored with a due time in the far future (``HELD_UNTIL``) and a row for each task or batch that
 it is waiting for, so a claim does not see the task and has no extra cost. In each worker process, one loop checks which

@@ -63,7 +63,9 @@ class Handle(Generic[R]):
         return self._service.cancel_sync(self.id, reason)
 
     def _checked(self, status: "TaskStatus | None") -> "TaskStatus | None":
-        """Return the status. Raises TypeError if the call belongs to another task, whose result has another type."""
+        """Return the status. Raises TypeError if the call belongs to another task, whose result may have a different
+        type.
+        """
         if status is not None and self._task is not None and status.name != self._task:
             raise TypeError(
                 f"call {self.id} belongs to task {status.name}, not to {self._task}: write {status.name}.handle(id)"

@@ -1,5 +1,5 @@
 """TaskService enqueues, queries, cancels and retries tasks. TaskRehomer moves waiting items to the queue that serves
-their task. ThreadWatch counts threads that run past their time limit.
+their task. ThreadWatch counts threads that are running past their time limit.
 """
 
 import math
@@ -45,8 +45,8 @@ class TaskBackend(Protocol[SomeTransaction]):
         keys: Sequence[str | None],
         within: SomeTransaction | None,
     ) -> list[str]:
-        """Insert the calls and return their ids in the same order. If an unfinished task has the key of a new call,
-        return that task's id instead.
+        """Insert the calls and return their ids in the order of the calls. If an unfinished task has the same key as a
+        new call, return that task's id instead.
         """
 
     async def status(self, id: str) -> TaskStatus | None: ...
@@ -164,8 +164,8 @@ class TaskService(Generic[SomeTransaction]):
             return await self._backend.enqueue(task, calls, options, keys=keys, within=within)
 
     def call_sync(self, method: str, work: Callable[[TaskBackend[Any]], Coroutine[Any, Any, T]]) -> T:
-        """Run ``work`` for synchronous code, with a backend on a separate connection. ``method`` names the asynchronous
-        method that an error recommends if the calling thread runs an event loop.
+        """Run ``work`` for synchronous code, with a backend on a separate connection. If the calling thread is running
+        an event loop, an error is raised that recommends the asynchronous method ``method``.
         """
         if self.blocking is None:
             raise RuntimeError("this service has no connection for synchronous code: use the tasks of a Batuta object")
@@ -282,7 +282,7 @@ REHOMER_POLICY = LoopPolicy(every=timedelta(minutes=1), stuck_after=timedelta(mi
 
 class TaskHomes(Protocol):
     async def find_unserved(self, served: Collection[str]) -> Collection[Unserved]:
-        """Return the waiting tasks in queues outside ``served``."""
+        """Return the waiting tasks in queues that are not in ``served``."""
 
     async def rehome(self, name: str, source: str, target: str, limit: int) -> int: ...
 

@@ -119,7 +119,7 @@ LONGEST_UNIQUE = timedelta(days=366)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnqueueOptions:
-    """The options of a call; ``Task.options`` describes them."""
+    """A call's options; ``Task.options`` describes them."""
 
     delay: float = 0
     at: datetime | None = None

@@ -115,7 +115,7 @@ class JumpClock:
 
 
 async def settle() -> None:
-    """Run the event loop until no task is ready."""
+    """Run the event loop until no asyncio task is ready."""
     ready = getattr(asyncio.get_running_loop(), "_ready", True)  # other event loops do not show what is ready
     await asyncio.sleep(0)
     for _ in range(TURNS):

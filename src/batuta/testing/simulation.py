@@ -70,7 +70,7 @@ class Simulation:
     async def settle(self) -> None:
         """Do all work that is due now, including new work that results from it.
 
-        If the database does not respond, repeat the failed call, as a supervisor would.
+        If the database does not respond, the failed call is repeated, as a supervisor would do.
         """
         for each in self._recovery:
             await insist(each.tick, self._clock)

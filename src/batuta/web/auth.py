@@ -132,8 +132,8 @@ def require(caller: Caller, scope: Scope) -> None:
 def refuse_above_limit(request: Request, credential: str = "") -> None:
     """Raise a 429 problem if the client is above its limit of refused requests, unless the credential is valid.
 
-    A route that checks a secret of its own, such as a webhook, calls this function when the secret is wrong. The route
-    accepts the right secret even above the limit, because its sender may share an address with an attacker.
+    A route that checks its own secret, such as a webhook, calls this function when the secret is wrong. The route
+    accepts the right secret even above the limit, because the legitimate sender may share an address with an attacker.
     """
     clients = state_of(request).clients
     if seconds := clients.wait(clients.address(request.scope), credential):
@@ -241,7 +241,7 @@ async def session_of(request: Request) -> Session | None:
 
 async def _holder(session: Session, request: Request) -> Caller | None:
     """Return the caller who opened the session, with the token's current scopes. Return None if the token was revoked
-    or deleted or has expired.
+    or deleted, or has expired.
     """
     state = state_of(request)
     if session.holder == "API_TOKEN":
@@ -280,8 +280,8 @@ async def _refuse_foreign_pages(request: Request, state: ApiState, session: Sess
 
 
 def is_own_page(request: Request) -> bool:
-    """Return whether the request comes from a page of this application, according to the browser's headers. Behind a
-    proxy, the application's host name is in X-Forwarded-Host.
+    """Return whether the request comes from one of this application's pages, according to the browser's headers. Behind
+    a proxy, the application's host name is in X-Forwarded-Host.
     """
     headers = request.headers
     if (site := headers.get("sec-fetch-site")) is not None:
@@ -291,8 +291,8 @@ def is_own_page(request: Request) -> bool:
 
 
 def is_local(request: Request) -> bool:
-    """Return whether the request comes from a program on this machine, uses a local host name, and was not sent by a
-    page of another site.
+    """Return whether the request comes from a program on this machine, uses a local host name, and was not sent by
+    another site's page.
     """
     headers = request.headers
     if any(sign in headers for sign in _PROXY_HEADERS):

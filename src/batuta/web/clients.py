@@ -197,7 +197,7 @@ def _counted(client: str) -> str:
 
 
 def bearer_of(headers: Headers) -> str:
-    """Return the bearer token of a request, or an empty string."""
+    """Return a request's bearer token, or an empty string."""
     scheme, _, given = headers.get("authorization", "").partition(" ")
     return given.strip() if scheme.lower() == "bearer" else ""
 

@@ -214,9 +214,9 @@ class _LimitedProtocol(H11Protocol):
             self._reading = None
 
     def _make_room(self) -> None:
-        """Close one connection on which the server is waiting for the client. The preferred candidates are connections
-        of clients above their limit of refused requests, then connections older than NEW_FOR, then idle connections,
-        then the longest wait. If there is no candidate, close this connection.
+        """Close one connection on which the server is waiting for the client. Connections of clients above their limit
+        of refused requests are closed first, then connections older than NEW_FOR, then idle connections, and among
+        equals the oldest. If there is no candidate, close this connection.
         """
         new = self.loop.time() - NEW_FOR
         found = [each for each in self.connections if isinstance(each, _LimitedProtocol) and each._can_make_room]

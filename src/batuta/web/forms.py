@@ -24,7 +24,7 @@ class Form:
     file_names: Mapping[str, str] = field(default_factory=dict)
 
     def get(self, name: str) -> str:
-        """Return the last value of a field, or an empty string."""
+        """Return a field's last value, or an empty string."""
         return next((value for each, value in reversed(self.fields) if each == name), "")
 
     def every(self, name: str) -> tuple[str, ...]:

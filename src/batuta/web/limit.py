@@ -102,8 +102,8 @@ class Limit:
         return MEDIA_TYPE, f'{{"request_id": "{request_id}", {rest}'.encode()
 
     def _render(self, language: Language, seconds: int, path: str) -> tuple[str, str, str]:
-        """Return the title, the detail, and the problem document as JSON without its first brace, so that ``_body`` can
-        insert the request id at the beginning.
+        """Return the title, the detail, and the problem document as JSON without its opening brace, so that ``_body``
+        can insert the request id at the beginning.
         """
         texts = self._state.texts[language]
         title, detail = texts(f"problem.{SLUG}.title"), texts(f"problem.{SLUG}.detail", seconds=seconds)

@@ -53,7 +53,7 @@ class Parts:
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def whole(self) -> dict[str, str]:
-        """Return all live elements of the page. A list contains its rows, so the rows are not returned separately."""
+        """Return all of the page's live elements. A list contains its rows, so the rows are not returned separately."""
         rows = {row for ids in self.lists.values() for row in ids}
         return {id: html for id, html in self.html.items() if id not in rows}
 
@@ -222,7 +222,7 @@ class LiveViews:
 def live_parts(html: str) -> Parts:
     """Find the elements with the attribute data-live, and the lists (data-live-rows) with the ids of their live rows.
 
-    Values are escaped, so a page contains no tags except the tags of its template.
+    Values are escaped, so a page contains no tags except those in its template.
     """
     found: dict[str, str] = {}
     spans: dict[str, tuple[int, int]] = {}

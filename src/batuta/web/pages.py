@@ -64,7 +64,7 @@ def page(request: Request, template: str, values: Mapping[str, object], *, statu
 
 
 def asset(name: str) -> str:
-    """Return a file's name with the hash of its content, so that browsers may cache the file permanently."""
+    """Return a file's name that includes a hash of its content, so that browsers may cache the file permanently."""
     return f"{name}?v={_read(name)[1]}"
 
 

@@ -97,8 +97,8 @@ class ArqRelay:
         self._looked_at = clock.now()
 
     async def run(self, task: AnyTask, lease: Lease) -> Outcome:
-        """Run a task through ARQ and return its outcome. If an earlier call of the task has no settled outcome, wait
-        for that call. An attempt made while Redis is unavailable is not counted.
+        """Run a task through ARQ and return its outcome. If the outcome of an earlier call is not settled, wait for
+        that call. An attempt made while Redis is unavailable is not counted.
         """
         try:
             redis = self._client()
@@ -256,8 +256,8 @@ class ArqRelay:
                 self._resolve(id, Failed(TIMED_OUT()))
 
     async def _withdraw_cancelled(self, redis: ArqRedis) -> None:
-        """Withdraw the calls of cancelled tasks among the calls that this relay no longer awaits. Another relay takes
-        over the remaining calls.
+        """Of the calls that this relay no longer awaits, withdraw those whose tasks were cancelled. Another relay takes
+        over the other calls.
         """
         if not self._dropped:
             return

@@ -123,7 +123,7 @@ def create(file: Path) -> Iterator[ArchiveWriter]:
 
 
 def _publish(partial: Path, file: Path) -> None:
-    """Give the complete file its final name by a hard link, which never replaces an existing file. On a file system
+    """Give the complete file its final name with a hard link, which never replaces an existing file. On a file system
     without hard links, rename the file.
     """
     try:

@@ -135,7 +135,7 @@ class DatabaseId:
         return None if row is None else str(row["setting"])
 
     async def settle(self, transaction: Transaction, *, now: datetime) -> str:
-        """Return the id of the database, and create the id if it is missing."""
+        """Return the database's id, and create it if it is missing."""
         found = await self.read(transaction)
         if found is not None or self._ids is None:
             return found or ""
@@ -199,8 +199,8 @@ class EngineRestoring:
         return counts
 
     async def _release(self, new: Transaction, table: QueueTable) -> int:
-        """Release the items that were leased in the backup, and return their number. Raise the fences (the numbers that
-        every claim increments) so far that processes from before the restore can settle no item.
+        """Release the items that were leased in the backup, and return how many there were. Raise the fences (the
+        numbers that every claim increments) far enough that processes from before the restore cannot settle any item.
         """
         state = table.state
         if table.running is not None:
@@ -218,8 +218,8 @@ class EngineRestoring:
         return released
 
     async def _skip_fires(self, new: Transaction, restored: Restored) -> int:
-        """Skip the fires since the backup, because it is unknown which of them ran. Insert one row per job that records
-        the reason, and return the number of rows.
+        """Skip the fires that became due after the backup was taken, because it is unknown which of them ran. Insert
+        one row per job that records the reason, and return the number of rows.
         """
         reason = encode(MISSED_RESTORED(taken_at=restored.taken_at))
         span = {"from": restored.taken_at.isoformat(), "to": restored.restored_at.isoformat()}

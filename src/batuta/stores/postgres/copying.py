@@ -130,7 +130,7 @@ async def drop(connection: "Connection", ours: Sequence[str]) -> None:
 
 
 async def in_order(connection: "Connection", ours: Sequence[str]) -> list[str]:
-    """Return the existing tables, ordered so that each table follows the tables it references."""
+    """Return the existing tables, ordered so that each table comes after the tables that it references."""
     wanted = await present(connection, ours)
     parents: dict[str, set[str]] = {name: set() for name in wanted}
     for row in await connection.fetch(_REFERENCES):
@@ -181,7 +181,7 @@ _RENAME = re.compile(r"(?:^|;)[ \t]*+ALTER TABLE \"?(\w+)\"? RENAME TO \"?(\w+)"
 
 
 def tables_of(scripts: Sequence[str]) -> list[str]:
-    """Return the tables that exist after these migration scripts have run. Tables of other programs in the same schema
+    """Return the tables that exist after these migration scripts have run. Other programs' tables in the same schema
     are therefore excluded.
     """
     found: dict[str, None] = {}

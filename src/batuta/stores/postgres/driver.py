@@ -106,8 +106,8 @@ def to_batuta_error(error: Exception, where: str) -> BatutaError:
 
 
 def _classify_interface_error(why: str) -> BatutaError | None:
-    """Classify an asyncpg InterfaceError by its text, because these errors have no code. Return None if the text means
-    a lost connection.
+    """Classify an asyncpg InterfaceError by its message, because such errors have no code. Return None if the message
+    means that the connection was lost.
     """
     if "another operation is in progress" in why:
         return ConcurrentStatements()
@@ -343,8 +343,8 @@ class PostgresDatabase(Transaction):
         await (self._release(pool, connection) if is_done() else asyncio.shield(self._undo(pool, connection)))
 
     async def _clean_up(self, work: Coroutine[Any, Any, None]) -> None:
-        """Wait for the rollback of a cancelled statement, but only briefly, so that an unresponsive server does not
-        block the cancelled task.
+        """Wait for a cancelled statement's rollback, but only briefly, so that an unresponsive server does not block
+        the cancelled task.
         """
         task = asyncio.create_task(work)
         self._cleaning.add(task)
@@ -356,8 +356,8 @@ class PostgresDatabase(Transaction):
             await pool.release(connection)
 
     async def _undo(self, pool: "asyncpg.Pool[asyncpg.Record]", connection: "Pooled") -> None:
-        """Roll back and release the connection. Errors are ignored: if the rollback fails, the server rolls back when
-        the connection ends.
+        """Roll back and release the connection. Errors are ignored: if the rollback fails, the connection is closed, so
+        the server rolls back.
         """
         try:
             # Send ROLLBACK even if no transaction is known, because a cancelled BEGIN may still reach the server.

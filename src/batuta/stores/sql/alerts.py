@@ -49,7 +49,7 @@ class SqlIncidents:
         return None if row is None else from_row(Incident, row)
 
     async def apply(self, change: IncidentChange, transaction: Transaction, now: datetime) -> list[IncidentChanged]:
-        """Store a change of an incident in the caller's transaction. Return the events that the caller must emit after
+        """Store a change to an incident in the caller's transaction. Return the events that the caller must emit after
         the commit.
         """
         events = []

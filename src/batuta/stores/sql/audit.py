@@ -22,7 +22,7 @@ class AuditQueries:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of the audit log."""
+    """An audit-log entry."""
 
     id: str
     at: datetime

@@ -1,7 +1,8 @@
 """The Database interface. Code that uses it runs on both SQLite and PostgreSQL.
 
-Both databases return the same types: TIMESTAMPTZ is an aware UTC datetime, JSONB a Python value, BOOLEAN a bool,
-UUID text. Instants without a zone are refused. Exceptions of the drivers become errors of ``kernel.errors``.
+Both databases return the same types: TIMESTAMPTZ becomes an aware UTC datetime, JSONB a Python value, BOOLEAN a bool,
+and UUID a string. Instants without a time zone are refused. The drivers' exceptions are translated into errors from
+``kernel.errors``.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ class AsJson:
 
 
 class Row(Protocol):
-    """One row of a result. Values are accessed by column name; ``dict(row)`` returns them as a dictionary."""
+    """One row of a query's result. Values are accessed by column name; ``dict(row)`` returns them as a dictionary."""
 
     def __getitem__(self, column: str, /) -> Any: ...  # the value's type depends on the column
     def keys(self) -> Collection[str]: ...
@@ -80,8 +81,8 @@ class Limits:
 
     @property
     def row_lock(self) -> timedelta:
-        """The server's timeout for row locks. It is shorter than the statement timeout, because the error of a
-        statement timeout would not mention the lock.
+        """The server's timeout for row locks. It is shorter than the statement timeout, because a statement-timeout
+        error would not mention the lock.
         """
         return min(self.lock, self.statement / 2)
 
@@ -110,7 +111,7 @@ CLOCK = Query("clock", "SELECT clock_timestamp() AS now", (), writes=False)
 
 
 async def read_clock(within: Reading) -> datetime:
-    """Return the current time of PostgreSQL's clock (not the transaction's start time)."""
+    """Return the current time by PostgreSQL's clock (not the transaction's start time)."""
     row = await within.one(CLOCK)
     assert row is not None
     now: datetime = row["now"]
@@ -131,20 +132,20 @@ class Transaction(Reading, Protocol):
         ...
 
     def notify(self, queue: str | None) -> None:
-        """Wake the workers of a queue in every process after the commit; None means all queues. On PostgreSQL the call
-        is unnecessary, because the statements contain ``pg_notify``.
+        """Wake a queue's workers in every process after the commit; None means all queues. On PostgreSQL the call is
+        unnecessary, because the statements contain ``pg_notify``.
         """
         return
 
 
 class Database(Transaction, Protocol):
-    """A database that executes queries and transactions. Each call outside a transaction block is a transaction of its
-    own, and is synced to disk when it returns. On SQLite, concurrent calls share a commit.
+    """A database that executes queries and transactions. Each call outside a transaction block is a separate
+    transaction, which is synced to disk when the call returns. On SQLite, concurrent calls share a commit.
     """
 
     @property
     def where(self) -> str:
-        """The address without its password, for messages."""
+        """The database's address without its password, for messages."""
         ...
 
     @property
@@ -204,8 +205,8 @@ class Held:
         self._holder: ContextVar[asyncio.Task[Any] | None] = ContextVar("holder", default=None)
 
     def check(self, *call: str) -> None:
-        """Raise TransactionMisuse if the current task has a transaction open. ``call`` names the refused call in the
-        error.
+        """Raise TransactionMisuse if the current task has a transaction open. ``call`` is the name of the refused call,
+        which the error contains.
         """
         # A task started inside the block inherits the context variable, so compare the variable's value with the
         # current task.

@@ -57,7 +57,7 @@ COLUMNS: Final = (
 
 @dataclass(slots=True)
 class KeyUse:
-    """How many values of a column each key has encrypted. ``plain`` counts the values that are not encrypted."""
+    """How many of a column's values each key has encrypted. ``plain`` counts the values that are not encrypted."""
 
     plain: int = 0
     by_key: Counter[str] = field(default_factory=Counter)

@@ -313,7 +313,7 @@ class SqlExecutionLog:
         return [_execution(row) for row in rows]
 
     async def look(self) -> Ledger:
-        """Return the current switches, controls and time without locking rows."""
+        """Return the current switches, controls and time, without locking rows."""
         async with self._database.snapshot() as snapshot:
             return Ledger(
                 now=await self._now(snapshot),
@@ -383,8 +383,8 @@ def _is_changed(job: Registration, known: Row | None) -> bool:
 
 
 def _effective_since(changed_at: datetime | None, known: Mapping[str, Row], now: datetime) -> datetime:
-    """Return the instant from which a new timetable is in effect. If an operator changed the profile or a window since
-    the last registration, the result is the instant of that change, even if no scheduler ran then. Otherwise the result
+    """Return the instant from which a new timetable is in effect. If an operator has changed the profile or a window
+    since the last registration, this is the instant of that change, even if no scheduler was running then. Otherwise it
     is now.
     """
     registered = max((row["expected_since"] for row in known.values()), default=None)

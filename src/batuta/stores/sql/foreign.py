@@ -34,8 +34,8 @@ _NOW = re.compile(r"\bnow\(\)")
 async def enqueue_in(
     connection: object, task: Task[P, R] | BoundTask[P, R], *arguments: P.args, **named: P.kwargs
 ) -> Handle[R]:
-    """Enqueue a call in the open transaction of an asyncpg, psycopg (async) or SQLAlchemy (async) connection or
-    session, or in a transaction of ``work.database``.
+    """Enqueue a call in the open transaction of an asyncpg, async psycopg or async SQLAlchemy connection or session, or
+    in a transaction of ``work.database``.
     """
     within = connection if _is_own_transaction(connection) else _open(connection, is_sync=False)
     return await _bound(task).enqueue_within(within, *arguments, **named)

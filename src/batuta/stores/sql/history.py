@@ -154,7 +154,7 @@ def _runs(rows: Sequence[Row]) -> int:
 
 
 def is_uuid(text: str) -> bool:
-    """Return whether a text is a UUID in lower case with hyphens."""
+    """Return whether a string is a UUID in lower case with hyphens."""
     return _ID.match(text) is not None
 
 

@@ -198,8 +198,8 @@ class MarkerQueries:
 
 
 class Marker:
-    """Marks a database with the name of its project. `batuta migrate` writes the mark if a project is set. After that,
-    a process of another project refuses to start.
+    """Marks a database with the name of its project. If a project is set, `batuta migrate` writes the mark. After that,
+    processes of any other project refuse to start.
     """
 
     def __init__(self, database: Database, mark: Mark) -> None:

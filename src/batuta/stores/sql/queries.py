@@ -39,8 +39,8 @@ SomeQueries = TypeVar("SomeQueries", bound=AnyDataclass)
 
 
 def load_queries(queries: type[SomeQueries], file: Path | str, dialect: Dialect) -> SomeQueries:
-    """Load the queries of ``file`` into the dataclass ``queries``. If ``file`` is a string, it is the name of a file in
-    the folder of the module that defines the dataclass. A missing, extra or duplicate query in any dialect raises
+    """Load the queries in ``file`` into the dataclass ``queries``. If ``file`` is a string, it names a file in the same
+    folder as the module that defines the dataclass. A missing, extra or duplicate query in any dialect raises
     QueryFileError.
     """
     path = _find_beside(queries, file) if isinstance(file, str) else file
@@ -54,13 +54,13 @@ def _find_beside(queries: type[Any], name: str) -> Path:
 
 @cache
 def read_sql(file: Path) -> str:
-    """Return the text of an SQL file. The text is cached for the life of the process."""
+    """Return the text of an SQL file. The text is cached until the process ends."""
     return file.read_text(encoding="utf-8")
 
 
 @cache
 def load_all(file: Path, dialect: Dialect) -> tuple[Query, ...]:
-    """Return every query of a file, for callers that do not select queries by name."""
+    """Return every query in a file, for callers that do not select queries by name."""
     found = parse(read_sql(file), file.name)
     return tuple(in_dialect(query, dialect) for (_, on), query in found.items() if on in (None, dialect))
 

@@ -40,8 +40,8 @@ _BROKEN = {"SQLITE_CORRUPT", "SQLITE_NOTADB"}
 def prepare(file: Path, *, makes_folder: bool) -> None:
     """Create the database file, readable only by its owner. If ``makes_folder`` is true, also create its folders.
 
-    The folder of an absolute path must exist, so that a misspelt path raises an error instead of creating a new, empty
-    database.
+    Without ``makes_folder`` the folder must exist, so that a misspelt path raises an error instead of creating a new,
+    empty database.
     """
     register_types()
     try:

@@ -65,7 +65,7 @@ class OpenFile:
 
     @property
     def lost(self) -> StoreReplaced | None:
-        """The loss that an earlier call of ``find_loss`` detected, or None. Every access creates a new error object,
+        """The loss that an earlier call to ``find_loss`` detected, or None. Every access creates a new error object,
         because several tasks may raise the error.
         """
         if self._loss is None:

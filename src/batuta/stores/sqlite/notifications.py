@@ -35,7 +35,7 @@ _RECEIVING = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class NotificationFolder:
-    """The FIFOs of all listeners of one database file."""
+    """The folder with the FIFOs of all processes that listen to one database file."""
 
     def __init__(self, file: Path) -> None:
         self._file = file.resolve()

@@ -52,7 +52,7 @@ class Unit(Protocol):
 
 @dataclass(slots=True)
 class Single:
-    """A unit with one act (a function to run on the connection)."""
+    """A unit that consists of one act (a function to run on the connection)."""
 
     act: Act
     future: "Future[Any]"
@@ -340,8 +340,8 @@ class Writer:
 
 
 class SchemaCheck:
-    """Detects whether the schema has constraints that can fail at COMMIT. It reads the schema again only after the
-    schema has changed.
+    """Detects whether the schema has constraints that can fail at COMMIT. It rereads the schema only after the schema
+    has changed.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:

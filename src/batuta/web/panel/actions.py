@@ -162,8 +162,8 @@ def _follow(request: Request, action: Action, call: ActionCall, result: ActionRe
 
 
 def _show_secret(request: Request, action: Action, call: ActionCall, result: ActionResult, back: str) -> Response:
-    """Return a page with the secret that the action created, such as a new token. A redirect would have to store the
-    secret in a cookie.
+    """Return a page that shows the secret that the action created, such as a new token. A redirect would have to store
+    the secret in a cookie.
     """
     content = {
         "title": call.texts(action.label),

@@ -139,9 +139,7 @@ def _circuit_of(reason: str) -> str | None:
 
 
 async def _count_waiting(work: Batuta, target: str) -> int:
-    """Return the number of jobs or items that a pause holds back: the jobs of a category, or the due items of a
-    queue.
-    """
+    """Return the number of jobs or items that a pause holds back: a category's jobs, or a queue's due items."""
     kind, _, name = target.partition(":")
     if kind == "queue":
         return (await work.queues[name].depth()).due

@@ -54,7 +54,7 @@ class NavigationEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of an action, shown once on the next page."""
+    """An action's result, which is shown once, on the next page."""
 
     tone: str
     text: str
@@ -142,7 +142,7 @@ def navigation(request: Request) -> list[NavigationEntry]:
 
 
 def screen_titles(request: Request) -> dict[str, str]:
-    """Return the titles of the screens in the navigation, by path below the prefix."""
+    """Return the titles of the screens in the navigation, keyed by their path below the prefix."""
     base = base_of(request)
     return {entry.href.removeprefix(base): entry.title for entry in navigation(request)}
 
@@ -246,7 +246,7 @@ def keep_result(response: Response, state: ApiState, tone: Tone, text: str, comm
 
 
 def read_result(request: Request) -> Result | None:
-    """Return the result of the last action, or None if there is no result or it cannot be decoded."""
+    """Return the last action's result, or None if there is no result or it cannot be decoded."""
     stored = request.cookies.get(result_cookie(state_of(request)))
     if stored is None:
         return None

@@ -72,9 +72,9 @@ class ShownFinding(NamedTuple):
 
 
 class NotRun(NamedTuple):
-    """A job whose last expected fire did not run, and why. If a pause holds the job back, ``paused`` is the pause's
-    target in the form that the action ``resume`` accepts; otherwise ``paused`` is empty. ``job`` is empty if everything
-    is paused.
+    """A job whose last expected fire did not run, and the reason. If a pause holds the job back, ``paused`` is the
+    pause's target in the form that the action ``resume`` accepts; otherwise ``paused`` is empty. ``job`` is empty if
+    everything is paused.
     """
 
     job: str

@@ -55,7 +55,7 @@ _RAN = ("success", "error", "timeout", "abandoned")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFilter:
-    """Filters of the job list. Unknown values are ignored."""
+    """The filters for the job list. Unknown values are ignored."""
 
     state: JobState | None = None
     category: str | None = None
@@ -146,7 +146,7 @@ def _row(health: JobHealth, seen: JobsSeen, asked: JobFilter, words: Words) -> J
 
 
 def explain(health: JobHealth, seen: JobsSeen, words: Words) -> str | None:
-    """Return the reason why a job is not ok. If the job is held back until a known instant, the text includes that
+    """Return the reason why a job is not ok. If the job is held back until a known instant, the reason includes that
     instant.
     """
     if health.state is JobState.HELD:

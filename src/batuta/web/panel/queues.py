@@ -75,7 +75,7 @@ class FilterTag(NamedTuple):
 
 
 class ShownStack(NamedTuple):
-    """The stack of a running item, as the item's process reported it."""
+    """A running item's stack, as the item's process reported it."""
 
     text: str
     at: datetime
@@ -244,8 +244,8 @@ def read_filter(query: Mapping[str, str], depth: Depth, now: datetime) -> ItemFi
 
 
 def asked_query(asked: ItemFilter, query: Mapping[str, str]) -> dict[str, str]:
-    """Return the filter as query parameters. A maximum age stays relative to the current time, so that a bookmark keeps
-    its meaning.
+    """Return the filter as query parameters. A maximum age stays relative to the current time, so that a bookmarked
+    filter keeps its meaning.
     """
     given = {field: getattr(asked, name) for name, field in FIELDS_OF.items()}
     named = {"estado": asked.state.value, **given, "idade": query.get("idade") if asked.before else None}

@@ -1,4 +1,4 @@
-"""Registers the routes of the dashboard's pages."""
+"""Registers the routes for the dashboard's pages."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime

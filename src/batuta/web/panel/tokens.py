@@ -175,8 +175,8 @@ def _scopes(values: Mapping[str, str]) -> frozenset[Scope]:
 
 
 def _refuse_more(scopes: frozenset[Scope], call: ActionCall) -> None:
-    """Raise ActionRefused if the token would have more scopes than the caller. Every caller may grant ``metrics``,
-    which contains no personal data and permits no change.
+    """Raise ActionRefused if the token would have scopes that the caller lacks. Every caller may grant ``metrics``,
+    which gives access to no personal data and permits no change.
     """
     if missing := scopes - call.scopes - {Scope.METRICS}:
         raise ActionRefused(why=TOKEN_BEYOND(scopes=", ".join(sorted(missing))))

@@ -1,1 +1,1 @@
-"""Modules with the routes of the HTTP API."""
+"""The modules that contain the HTTP API's routes."""

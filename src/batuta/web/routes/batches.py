@@ -22,13 +22,13 @@ Limit = Annotated[int, Query(ge=1, le=1000)]
 
 @router.get("/batches", operation_id="list_batches")
 async def batches(request: Request, limit: Limit = 100) -> dict[str, Any]:
-    """List the newest batches with the number of their tasks by state."""
+    """List the newest batches, each with the number of its tasks in each state."""
     return {"batches": [_shown(each) for each in await state_of(request).work.batches.newest(limit)]}
 
 
 @router.get("/batches/{id}", operation_id="show_batch", responses=UNKNOWN)
 async def show(request: Request, id: str) -> dict[str, Any]:
-    """Show the state of a batch and the number of its tasks by state."""
+    """Show a batch's state and the number of its tasks in each state."""
     return _shown((await _find(request, id))[1])
 
 

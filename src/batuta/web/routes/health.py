@@ -195,7 +195,7 @@ def _alerts(seen: JobsSeen) -> dict[str, list[str]]:
 
 @details.get("/health/circuits", operation_id="health_circuits")
 async def health_circuits(request: Request) -> dict[str, Any]:
-    """Return the state of every circuit breaker. All processes share this state."""
+    """Return the state of every circuit breaker. This state is shared by all processes."""
     state = state_of(request)
     circuits = await state.work.circuits.look()
     return {

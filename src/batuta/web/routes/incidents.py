@@ -1,4 +1,4 @@
-"""The routes ``/incidents``: periods of critical health, their duration and causes. Health checks open and close
+"""The routes ``/incidents``: periods of critical health, with their duration and causes. Health checks open and close
 incidents; operators may add incidents.
 """
 

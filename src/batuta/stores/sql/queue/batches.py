@@ -1,4 +1,4 @@
-"""Stores batches, ends them, and releases or cancels the tasks that wait for other tasks or batches.
+"""Stores batches, ends them, and releases or cancels the tasks that are waiting for other tasks or batches.
 
     add tasks:   lock the batch in share mode ──▶ insert the tasks (``SqlTasks``)            (refused after the end)
     end:         lock the batch ──▶ have all its tasks ended? ──▶ store the end and the counts
@@ -203,7 +203,7 @@ class SqlBatches:
         return await self._with_members(self._database, await self._database.all(self._queries.batches, limit=limit))
 
     async def _with_members(self, reading: Reading, rows: Sequence[Row]) -> list[BatchProgress]:
-        """Return the progress of batches, including the program's own records in them (``BatchMembers``). The stored
+        """Return the batches' progress, including the program's own records in them (``BatchMembers``). The stored
         counts of an ended batch already include these records.
         """
         open_ = [row for row in rows if row["ended_at"] is None]
@@ -360,7 +360,7 @@ _NOTHING: dict[str, Any] = dict.fromkeys(("waiting", "running", "succeeded", "fa
 
 
 def _progress(row: Row | Mapping[str, Any], members: MemberCounts = NO_MEMBERS) -> BatchProgress:
-    """Return the sum of the task counts in ``row`` and the counts of the program's own records."""
+    """Return the task counts in ``row`` plus the counts of the program's own records."""
     counts = {each.name: int(row[each.name]) + getattr(members, each.name) for each in fields(MemberCounts)}
     return BatchProgress(
         id=str(row["id"]),

@@ -1,5 +1,5 @@
-"""Settles items and claims the next items, on SQLite and on PostgreSQL. The two databases need different statements
-with equal results.
+"""Settles items and claims the next items, on SQLite and on PostgreSQL. The two databases need different statements,
+which have the same effect.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -207,7 +207,7 @@ class SqliteClaims:
 
 
 class Round:
-    """The position in the round robin over groups: the group from which this process claimed last. The first group is
+    """The position in the round robin over groups: the group from which this process last claimed. The first group is
     random, so that short-lived processes do not always serve the same groups.
     """
 
@@ -436,7 +436,7 @@ def claims_for(table: QueueTable, dialect: str) -> PostgresClaims | SqliteClaims
 
 def merge_writes(effects: Iterable[Writes]) -> list[tuple[Query, list[Mapping[str, object]]]]:
     """Merge the statements of several effects, so that each statement runs once with the rows of all effects. All
-    workers run the statements in the same order, so that workers do not deadlock.
+    workers run the statements in the same order, so that they do not deadlock.
     """
     rows: dict[Query, list[Mapping[str, object]]] = {}
     shapes: set[tuple[Query, ...]] = set()

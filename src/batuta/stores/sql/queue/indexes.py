@@ -21,7 +21,7 @@ def index_ddl(table: QueueTable) -> dict[str, str]:
 
 
 async def require_indexes(database: Database, tables: Iterable[QueueTable]) -> None:
-    """Raise MissingIndexes, which contains the missing CREATE INDEX statements, if a queue table lacks an index."""
+    """Raise MissingIndexes if a queue table lacks an index. The error contains the missing CREATE INDEX statements."""
     wanted = {name: (table.name, ddl) for table in tables for name, ddl in index_ddl(table).items()}
     if not wanted:
         return

@@ -131,8 +131,8 @@ class QueueInspection:
         self._dialect = dialect
 
     async def page(self, asked: ItemFilter, after: Place | None, limit: int) -> tuple[list[Row], Place | None]:
-        """Return the next page of items after the position ``after`` (an instant and an id), and the position to pass
-        for the page after it. The second value is None if there are no more items.
+        """Return the page of items that follows the position ``after`` (an instant and an id), and the position to pass
+        for the next page. The second value is None if there are no more items.
 
         If the filter names an error group, a page may have fewer than ``limit`` items, because error groups are
         filtered after the query.
@@ -187,7 +187,7 @@ class BulkQueries:
 
 
 class SqlBulk:
-    """Stores the bulk changes of items that operators request, and performs them in batches."""
+    """Stores the bulk changes that operators request for items, and performs them in batches."""
 
     def __init__(
         self,
@@ -232,7 +232,7 @@ class SqlBulk:
         return is_stopped
 
     async def count(self, name: str, asked: ItemFilter) -> int:
-        """Return the number of items of a queue that a filter matches. For an error group, only the newest dead items
+        """Return the number of items in a queue that a filter matches. For an error group, only the newest dead items
         are counted.
         """
         queue = self._queues()[name]

@@ -1,4 +1,4 @@
-"""Stores the items of pipelines of functions (``queue.steps``) in the engine's table ``pipeline_items``."""
+"""Stores the items of function pipelines (``queue.steps``) in the engine's table ``pipeline_items``."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence

@@ -3,7 +3,7 @@
     enqueued, retried or rescued ──▶ [ unfiled ] ── due, seen by a claim ──▶ [ in line ] ── its line has room ──▶ leased
 
 A *line* contains the due items of a task that have the same limit key; an *unfiled* item is not in a line yet. Each
-leased row occupies one slot of its task and of its key, so the rescue of a dead worker's lease frees the slot. Each
+leased row occupies one slot of its task and one of its key, so rescuing a dead worker's lease frees these slots. Each
 start is a row of ``rate_tokens``. One process at a time claims the items of a task: it counts, decides
 (``queue/limits.py``) and writes in one transaction. A claim reads only lines from which an item may start, so the
 number of items in other lines does not matter. In a pipeline, each stage has its own limits and lines, as a task does.
@@ -72,8 +72,8 @@ class LimitedClaims:
         own_time: bool,
         encryption: Encryption = PLAIN,
     ) -> None:
-        """Create the object that claims the limited items of a queue. ``limits`` maps the queue's tasks, or its stage,
-        to their limits; tasks may be added later. ``encryption`` decrypts the arguments.
+        """Create the object that claims a queue's limited items. ``limits`` maps the queue's tasks, or its stage, to
+        their limits; tasks may be added later. ``encryption`` decrypts the arguments.
         """
         self._encryption = encryption
         self._table = table
@@ -104,7 +104,9 @@ class LimitedClaims:
         return self._limited_goes_first
 
     async def find_work(self, reading: Reading, endings: Endings, asked: Asked) -> list[TaskLimits]:
-        """Return the tasks that may have due items and whose limits allow a start once ``endings`` are settled."""
+        """Return the tasks that may have due items, and whose limits will allow a start once ``endings`` are
+        settled.
+        """
         ended = Counter(lease.row.get(self._name) for lease, _ in endings)
         known = list(self._limits.values())
         rows = await reading.all(

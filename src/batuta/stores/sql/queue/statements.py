@@ -328,8 +328,8 @@ def _pipeline_condition(table: QueueTable) -> str:
 
 
 def _state_expression(table: QueueTable) -> str:
-    """Return the SQL expression for the state that operators see. A leased row of a pipeline is shown as running,
-    although its state column contains the name of its stage.
+    """Return the SQL expression for the state that operators see. A pipeline's leased row is shown as running, although
+    its state column contains the name of its stage.
     """
     if table.running is not None:
         return table.state
@@ -350,7 +350,7 @@ def _take_changes(table: QueueTable, now: str) -> str:
 
 def _revive_changes(table: QueueTable) -> str:
     """Return the UPDATE assignments that clear the cancellation request and the expiry of a row that an operator
-    retries. Without these assignments the row would be cancelled or pruned.
+    retries. Otherwise the row would be cancelled or pruned again.
     """
     sets = [f"{table.cancel_requested} = FALSE"] if table.cancel_requested else []
     sets += [f"{table.expires_at} = NULL"] if table.expires_at else []
@@ -485,7 +485,7 @@ def _last_level(table: QueueTable, high_first: bool) -> str:
 
 
 def _claim_order(table: QueueTable, high_first: bool) -> list[str]:
-    """Return the ORDER BY terms of a claim: priority in the given direction, then the oldest item first."""
+    """Return a claim's ORDER BY terms: priority in the given direction, then the oldest item first."""
     by_priority = [] if table.priority is None else [f"{table.priority} {'DESC' if high_first else 'ASC'}"]
     return [*by_priority, table.available_at, table.id]
 
@@ -494,7 +494,7 @@ def _groups(group: str, waiting: str, most: int | None) -> dict[str, str]:
     """Return recursive CTEs that find groups with waiting rows, by jumping from one group to the next in the index.
 
     The search goes from the group after ``:after`` to the last group, and then from the first group to ``:after``.
-    ``most`` limits the number of groups in each of these two parts; None means no limit.
+    ``most`` limits the number of groups that each of these two searches finds; None means no limit.
     """
 
     def walk(name: str, first: str = "", until: str = "", most: int | None = most) -> str:

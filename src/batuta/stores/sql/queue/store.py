@@ -121,9 +121,10 @@ class SqlQueue:
         shared: Mapping[str, object] | None = None,
         within: Transaction | None = None,
     ) -> list[str]:
-        """Insert items without keys and delays in one statement, and return their ids. Faster than ``put``.
+        """Insert items without keys and delays in one statement, and return their ids. This method is faster than
+        ``put``.
 
-        All rows must have the same columns; ``put_rows`` adds the ids. The value of a JSON column must be a list or a
+        All rows must have the same columns; ``put_rows`` adds the ids. A JSON column's value must be a list or a
         mapping that PostgreSQL can store.
         """
         if not rows:
@@ -387,7 +388,7 @@ class SqlQueue:
 
     async def find_unserved(self, served: Collection[str] = ()) -> list[Unserved]:
         """Return the waiting items of removed stages. This query reads the whole table, so call it only every few
-        minutes. ``served`` lists the stages of other pipelines in the same table.
+        minutes. ``served`` lists the stages of the other pipelines in the same table.
         """
         if self.table.queue != self.table.state:
             return []

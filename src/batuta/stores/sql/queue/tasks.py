@@ -381,8 +381,8 @@ class SqlTasks:
         await self.database.run(self._queries.report, id=lease.id, fence=lease.fence, progress=AsJson(progress))
 
     async def report_of_call(self, lease: Lease, progress: Json) -> None:
-        """Store the progress of a call that ARQ runs. The fence is not checked, because another relay may now hold the
-        task's lease.
+        """Store the progress of a call that ARQ is running. The fence is not checked, because another relay may now
+        hold the task's lease.
         """
         refuse_unstorable(progress, "task progress", MAX_PAYLOAD)
         await self.database.run(self._queries.report_of_call, id=lease.id, progress=AsJson(progress))
@@ -392,8 +392,8 @@ class SqlTasks:
         return {str(row["id"]) for row in rows}
 
     async def find_unserved(self, served: Collection[str]) -> list[Unserved]:
-        """Return the waiting tasks in queues outside ``served``, by queue and name. The query is cheap, because it
-        skips served queues in the index.
+        """Return the waiting tasks in queues that are not in ``served``, by queue and name. The query is cheap, because
+        it skips served queues in the index.
         """
         rows = await self.database.all(self._queries.unserved, served=AsJson(sorted(served)))
         return [
@@ -430,7 +430,7 @@ class SqlTasks:
 
     async def _find_alive(self, queue: str, item: NewItem, shared: Mapping[str, object], within: Any | None) -> str:
         """Return the id of the unfinished task that has the key. If that task has just ended, insert the new task and
-        return its id.
+        return its id instead.
         """
         while True:
             row = await (within or self.database).one(self._queries.alive, name=shared["name"], key=item.key)
