@@ -136,7 +136,7 @@ Listed = Annotated[tuple[str, ...], BeforeValidator(_split_list)]
 class EngineSettings(BaseModel):
     """The settings that every application has; an application adds its own in a subclass."""
 
-    # The text below a setting is its description in the reference.
+    # The text below a setting is its description in the reference documentation.
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True)
 
     app_env: Literal["development", "production"] | None = Field(
@@ -359,7 +359,7 @@ def names(kind: type[EngineSettings]) -> frozenset[str]:
 def refuse_unknown(given: Mapping[str, str], known: frozenset[str]) -> None:
     for name in sorted(given):
         if name.startswith(OURS) and name.removesuffix("_FILE") not in known | OF_THE_TOOLS:
-            # Compare without the common prefix, which would make all names look similar.
+            # Compare without the common prefix, because it would make all names look similar.
             near = nearest(name.removeprefix(OURS), sorted(each.removeprefix(OURS) for each in known))
             if near is None:
                 raise StrangeSetting(name=name)
@@ -411,7 +411,7 @@ def reason_of(problem: ErrorDetails) -> Reason:
     given = getattr(context.get("error"), "args", ())
     if given and isinstance(given[0], Reason):
         return given[0]
-    # pydantic's message is a fact instead of a template, because it may contain braces.
+    # pydantic's message is passed as a fact, not as a template, because it may contain braces.
     facts: dict[str, object] = {**context, "said": problem["msg"].removeprefix("Value error, ").rstrip("?.")}
     if "expected" in facts:
         facts["expected"] = str(facts["expected"]).replace(" or ", ", ")

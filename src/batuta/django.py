@@ -122,7 +122,7 @@ class BatutaBackend(BaseTaskBackend):  # type: ignore[misc] # Django has no type
             _return_value=status.result,
         )
         if status.error is not None:
-            # Only the log contains the class and the message of the error, because they may contain personal data.
+            # The error's class and message appear only in the log, because they may contain personal data.
             result.errors.append(TaskError(exception_class_path="batuta.errors.TaskFailed", traceback=status.error))
         return result
 

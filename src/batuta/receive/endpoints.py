@@ -26,7 +26,7 @@ def reply_status(outcome: Outcome) -> int:
         case Done() | Partial() | Skipped() | Snooze() | Cancelled():
             return 200
         case Failed(permanent=True):
-            return 400  # a repetition of the same request cannot succeed
+            return 400  # repeating the same request cannot succeed
         case Failed():
             return 500
         case TimedOut():

@@ -56,7 +56,7 @@ class Counts:
         return sum(self.by_status.values())
 
 
-# Failed runs in a row are counted up to this number, which is enough to report that a job always fails.
+# Consecutive failed runs are counted up to this number, which is enough to report that a job always fails.
 ENOUGH_FAILURES = 3
 
 
@@ -67,7 +67,7 @@ class Facts:
     expected_since: datetime | None = None  # None if no scheduler has registered the job
     last: LastRun | None = None
     last_error: str | None = None
-    failures_in_a_row: int = 0  # failed runs since the last success, counted up to ENOUGH_FAILURES
+    failures_in_a_row: int = 0  # consecutive failed runs since the last success, counted up to ENOUGH_FAILURES
     running: int = 0
     counts: Counts = field(default_factory=Counts)
 

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from batuta.kernel.values import dataclass
 
-# Maximum number of lines per attempt. Further lines are dropped, and a line of the level CUT states this.
+# Maximum number of lines per attempt. Further lines are dropped, and a line with the level CUT says so.
 MOST_LINES: Final = 200
 MOST_CHARACTERS: Final = 64 * 1024
 LONGEST_LINE: Final = 8000

@@ -32,7 +32,7 @@ class OwnTimetable:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timetable:
     fingerprint: str
-    position: int  # position in the order of deployment; the highest is the newest
+    position: int  # position in deployment order; the highest is the newest
     jobs: int
     release: str | None
     first_seen_at: datetime
@@ -100,7 +100,7 @@ class Opened:
     ahead: timedelta = timedelta(0)  # how far this machine's clock is ahead of the clock used for decisions
     started: Sequence[Execution]
     explained: Sequence[Opening]
-    replaced: frozenset[str] = frozenset()  # ids of the runs that this process or another one must cancel
+    replaced: frozenset[str] = frozenset()  # ids of the runs that this process or another process must cancel
 
 
 class Closing(Enum):

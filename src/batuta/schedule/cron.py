@@ -30,7 +30,7 @@ from batuta.kernel.values import dataclass
 SECOND: Final = timedelta(seconds=1)
 MINUTE: Final = timedelta(minutes=1)
 DAY: Final = timedelta(days=1)
-# Longer than the largest clock change of any time zone.
+# Longer than the largest clock change in any time zone.
 LARGEST_CLOCK_CHANGE: Final = timedelta(hours=26)
 
 _MONTHS = {"JAN": 1, "FEB": 2, "MAR": 3, "APR": 4, "MAY": 5, "JUN": 6, "JUL": 7, "AUG": 8, "SEP": 9, "OCT": 10}
@@ -74,7 +74,7 @@ class Cron:
         while True:
             wall = self._next_wall(wall + SECOND)
             fire = first_instant(wall, zone)
-            if fire > instant:  # False in a repeated hour, whose wall times have already occurred once
+            if fire > instant:  # False in a repeated hour, because its wall times have already occurred once
                 return fire
 
     def _next_elapsed(self, instant: datetime, zone: ZoneInfo) -> datetime:
@@ -88,7 +88,7 @@ class Cron:
             elif near == fire:
                 return fire
             else:
-                # No matching wall time lies before this instant, so earlier clock changes have no effect on the result.
+                # No matching wall time lies before this instant, so earlier clock changes do not affect the result.
                 start = fire - LARGEST_CLOCK_CHANGE
 
     def _next_wall(self, wall: datetime) -> datetime:
@@ -191,7 +191,7 @@ def _field_name(field: str) -> Reason:
 def _ever_fires(cron: Cron) -> bool:
     if cron.either_day:
         return True
-    # 2024 is a leap year, so a day that it lacks never occurs.
+    # 2024 is a leap year, so a day that does not exist in 2024 never occurs.
     return any(day <= calendar.monthrange(2024, month)[1] for month, day in product(cron.months, cron.days))
 
 

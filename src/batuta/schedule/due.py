@@ -20,7 +20,7 @@ from batuta.schedule.kinds import Interval, Once, Schedule
 
 MOMENT = timedelta(microseconds=1)
 NO_TIME = timedelta(0)
-# A fire that is found within this time is on time. A fire that is found later was missed and may be caught up.
+# A fire that is found within this time is on time. A fire that is found later counts as missed, and may be caught up.
 ON_TIME = timedelta(seconds=10)
 # If more fires than this were missed, they are reported as one gap.
 MOST_MISSED = 100
@@ -153,11 +153,11 @@ def _days_in_year(cron: Cron, length: int, first_weekday: int) -> int:
 
 
 WEEK = timedelta(days=7)
-# An arbitrary Monday far from any clock change. A fixed week makes the period of a schedule independent of the current
+# An arbitrary Monday far from any clock change. With a fixed week, a schedule's period does not depend on the current
 # date.
 _REFERENCE = datetime(2026, 1, 5, tzinfo=UTC)
 
-# Period of a schedule that fires once: the fire can be caught up within this time.
+# The period assumed for a schedule that fires once: its fire can be caught up within this time.
 ONLY_FIRE = timedelta(days=366)
 
 # SLAs agreed with operators, by period; any other period gets three times its length.

@@ -141,7 +141,7 @@ def decode_window(name: str, *, opens: str, minutes: int, days: str, on_holidays
     """Parse a window from the form that operators write, such as 10:00, 120 and 1-5. Raises InvalidWindow."""
     try:
         weekdays = parse(f"0 0 * * {days}").weekdays
-        # Limit the number, so that it fits into a timedelta. Window then refuses a length of more than a day.
+        # Limit the number so that it fits into a timedelta. Window then refuses a length of more than a day.
         lasts = timedelta(minutes=max(-1, min(minutes, MINUTES_OF_A_DAY + 1)))
         return Window(opens=_time_of_day(opens), lasts=lasts, days=weekdays, on_holidays=on_holidays)
     except (ValueError, InvalidCron) as error:

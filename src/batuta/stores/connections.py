@@ -33,7 +33,7 @@ T = TypeVar("T")
 Observer: TypeAlias = Callable[[str, float, BaseException | None], None]
 
 
-# Whether the current code serves a page and only reads.
+# Whether the calling code is serving a page and only reads.
 _reads_for_page: ContextVar[bool] = ContextVar("reads_for_page", default=False)
 
 

@@ -36,7 +36,7 @@ def bind(note: Callable[[], None] | None) -> None:
     _note.set(note)
 
 
-FOR_EVER = 1_000_000  # maximum failures or restarts of a loop that must never end its process
+FOR_EVER = 1_000_000  # the maximum failures or restarts for a loop that must never end its process
 
 
 @dataclass(frozen=True, slots=True)

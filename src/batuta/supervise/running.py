@@ -94,7 +94,7 @@ class StuckTick:
     cancels: int = 0
 
 
-# Time in which a cancelled tick must end.
+# Time within which a cancelled tick must end.
 CANCEL_GRACE = timedelta(seconds=5)
 # The watchdog also runs during a shutdown, because loops that outlive the others may get stuck.
 WATCHDOG_POLICY = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), outlives=True)

@@ -53,7 +53,7 @@ NO_WAIT = timedelta(0)
 WHILE_AWAY = timedelta(seconds=10)
 # Longest wait before a stuck tick is restarted; the policy limits the number of restarts.
 AFTER_SILENCE = timedelta(seconds=5)
-# Time in which a drain that was cancelled at the deadline must end.
+# Time within which a drain that was cancelled at the deadline must end.
 CUT_OFF = timedelta(seconds=1)
 # Minimum and maximum time for the drains of loops that outlive the others. The minimum applies even after the deadline.
 LAST_AT_LEAST = timedelta(seconds=1)
@@ -218,7 +218,7 @@ class Supervisor:
                 return self._note_restart(running, stuck_tick, stop)
             if _cancels():
                 raise
-            # an operation that the tick awaited was cancelled, not this loop
+            # an operation that the tick was awaiting was cancelled, not this loop
             return self._note_failure(running, error, stop)
         except CancelIgnored as ignored:
             self._events.emit(TaskUncancellable(**{name: str(fact) for name, fact in ignored.facts.items()}))

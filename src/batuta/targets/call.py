@@ -27,9 +27,9 @@ from batuta.supervise.stacks import task_stack
 
 # A function without arguments, or with the run as its only argument. It returns an outcome, a number of items, or None.
 JobFunction: TypeAlias = Callable[[], object] | Callable[[Run], object]
-# Maximum number of threads of one function that may run past their deadline.
+# The maximum number of threads of one function that may run past their deadline.
 MOST_LEFT_BEHIND = 4
-# Time in which a cancelled function must end.
+# Time within which a cancelled function must end.
 STUBBORN = MOST_CANCELS * CANCEL_GRACE
 
 
@@ -157,7 +157,8 @@ class BreakerTarget:
         verdict = await self._breaker.admit(self._clock.now())
         if isinstance(verdict, Hold):
             return _refusal(run, verdict)
-        # The target stops retrying within the time limit of a probe, so that no second probe starts in the meantime.
+        # The target stops retrying within a probe's time limit, so that no second probe starts while it is still
+        # retrying.
         spare = max(timedelta(0), self._breaker.rule.probe_within - run.timeout)
         try:
             ending = await self._target.deliver(replace(run, grace=min(run.grace, spare)))

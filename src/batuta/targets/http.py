@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 LARGEST_ANSWER = 1024 * 1024
 STILL_RUNNING = "/problemas/still_running"
 FIRST_REST, LONGEST_REST = timedelta(milliseconds=250), timedelta(seconds=5)
-# Less than the 5 s after which uvicorn closes an idle connection, because a request sent during the close would be
-# lost.
+# Less than the 5 s after which uvicorn closes an idle connection. A request sent while the connection is being closed
+# would be lost.
 IDLE_SECONDS = 2.0
 CONNECT_SECONDS = 5.0
 # Statuses that may carry Retry-After and mean that the request had no effect.
@@ -218,7 +218,7 @@ def ending_of(answer: Answer, *, any_success: bool = False) -> Ending:
         error = _refusal(code, body)
         return Ending(status=Status.ERROR, response_code=code, error=error, retry_at=answer.retry_at)
     if not answer.is_object and not any_success:
-        # For example an HTML page of a proxy, which is not a success.
+        # For example, an HTML page from a proxy, which is not a success.
         return Ending(status=Status.ERROR, response_code=code, error=reasons.NO_JSON(status=code))
     return _ending_of_answer(code, body)
 
@@ -292,7 +292,7 @@ def _answer(status: int, body: bytes) -> Answer:
         return Answer(status, {})
     try:
         found = json.loads(body)
-    except (ValueError, RecursionError):  # invalid JSON or UTF-8, a number out of range, or too deep nesting
+    except (ValueError, RecursionError):  # invalid JSON or UTF-8, a number out of range, or nesting that is too deep
         found = None
     return Answer(status, found) if isinstance(found, dict) else Answer(status, {}, is_object=False)
 

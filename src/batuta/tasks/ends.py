@@ -18,13 +18,13 @@ from batuta.kernel.reasons import Reason, define
 from batuta.kernel.values import dataclass
 from batuta.supervise.loop import Again, Idle, LoopPolicy, Pace, Wakeup
 
-# The due time of a task that waits for another one. It is so far in the future that clock corrections cannot make the
-# task due.
+# The due time of a task that is waiting for another task or a batch. It is so far in the future that clock corrections
+# cannot make the task due.
 HELD_UNTIL = datetime(9000, 1, 1, tzinfo=UTC)
 TASK_ENDS = "task-ends"
 TASK_ENDS_POLICY = LoopPolicy(every=timedelta(seconds=5), stuck_after=timedelta(minutes=1), max_failures=20)
-# Wait while another process ends batches. The loop must check again afterwards, because the other process may not have
-# seen the latest change.
+# How long to wait while another process is ending batches. The loop must check again afterwards, because the other
+# process may not have seen the latest change.
 BUSY_WAIT = timedelta(milliseconds=100)
 # After a check of many waiting tasks, the loop waits for this multiple of the time that the check took.
 REST = 5
@@ -124,7 +124,7 @@ class Advance(Enum):
 
 
 class EndStore(Protocol):
-    is_needed: bool  # whether a batch is open or a task waits for another task
+    is_needed: bool  # whether a batch is open or a task is waiting for another task
 
     async def advance(self) -> Advance:
         """End batches, and release or cancel a bounded number of waiting tasks."""

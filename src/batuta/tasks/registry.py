@@ -56,8 +56,8 @@ TASKS = QueueTable(
     given=("name", "args"),
     documents=("args",),
 )
-# Description of the table for tasks that another process runs. The worker only waits for the outcome, so a crash of the
-# worker does not count for the task.
+# Description of the table for tasks that another process runs. The worker only waits for the outcome, so a worker crash
+# does not count as a crash of the task.
 RELAYED_TASKS = replace(TASKS, crash_cap=1_000_000)
 
 

@@ -74,17 +74,17 @@ T = TypeVar("T")
 DEFAULT_QUEUE = "default"
 # Options of ``work.enqueue``. Callers pass them as keyword arguments, together with the arguments of the task.
 PUT_OPTIONS = ("key", "delay", "priority", "within")
-# Retention of failed tasks, so that an operator can inspect them.
+# How long failed tasks are kept, so that an operator can inspect them.
 KEEP_FAILED = timedelta(days=30)
-# So long that this process never stops the call. The remote runner enforces the time limit of the task, which starts
-# after the wait in the remote queue.
+# So long that this process never stops the call. The remote runner enforces the task's time limit, which starts after
+# the wait in the remote queue.
 ELSEWHERE = timedelta(days=3650)
-# While this many threads of a task run past their time limit in one process, further calls are postponed.
+# While this many threads of a task are running past their time limit in one process, further calls are postponed.
 MAX_STUCK_THREADS = 4
 PUT_OFF = timedelta(minutes=1)
-# A call whose encryption key is missing is postponed by this time, and no attempt is counted.
+# A call whose encryption key is missing is postponed by this time, and the attempt is not counted.
 KEY_WAIT = timedelta(minutes=1)
-# Names of the encrypted columns of a call, for ``Encryption``, which authenticates them.
+# Names of a call's encrypted columns, for ``Encryption``, which authenticates them.
 ARGUMENTS, RESULT, PROGRESS = "tasks.args", "tasks.result", "tasks.progress"
 # A parameter with one of these names and one of these annotations looks like a context, but would not receive one.
 CONTEXT_NAMES = ("ctx", "context")
@@ -125,7 +125,7 @@ class EnqueueOptions:
     at: datetime | None = None
     key: str | None = None
     priority: int = 0
-    tags: Sequence[str] = ()  # words by which operators find the call
+    tags: Sequence[str] = ()  # labels by which operators find the call
     unique_for: float = 0
     on_conflict: OnConflict = "keep"
     after: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import first_of
 
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # a Monday, nine in the morning in São Paulo
-# Most event-loop iterations after a step. A task that is always ready would otherwise keep the clock from moving.
+# Maximum event-loop iterations after a step. A task that is always ready would otherwise keep the clock from moving.
 TURNS = 50
 
 

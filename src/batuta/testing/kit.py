@@ -210,7 +210,7 @@ def _moved(work: "Batuta", file: Path, clock: FakeClock) -> Iterator[None]:
     """Make a program that is not open use another database file and another clock while the block is running."""
     own, shown = vars(work.clock), dict(vars(work.clock))
     with work.connections.redirected(f"sqlite:///{file}", _SqlTime(clock)):
-        vars(work).pop("presence", None)  # the folder belongs to the file
+        vars(work).pop("presence", None)  # it is created again, because its folder depends on the file
         if work.clock is not clock:
             own.update({name: getattr(clock, name) for name in ("now", "monotonic", "sleep", "wait")})
         try:

@@ -34,9 +34,9 @@ from batuta.web.live import LiveViews
 from batuta.web.middleware import BodyLimit, RequestAccounting
 from batuta.web.routes import batches, health, incidents, jobs, logs, metrics, openapi, schedules, tasks
 
-# How long readiness is cached. The route is public, and each check queries the database and services.
+# How long the readiness result is cached. The route is public, and each check queries the database and services.
 READY_KEPT = timedelta(seconds=2)
-# Time in which the API's loops must end at shutdown, if another program runs the server.
+# Time within which the API's loops must end at shutdown, if another program runs the server.
 LOOPS_GRACE = timedelta(seconds=5)
 DATE_EVERY = 1.0  # interval in seconds at which the Date header is updated
 

@@ -19,10 +19,10 @@ from batuta.kernel.clock import SystemClock
 from batuta.web.headers import SECURITY_HEADERS
 from batuta.web.limit import END_OF_HEAD, LARGEST_HEAD, Limit
 
-HEADERS_WITHIN = 10.0  # seconds to receive the headers, and also the rest of a body after the answer
-READS_WITHIN = 30.0  # seconds in which the client must read at least one byte of its answer
+HEADERS_WITHIN = 10.0  # seconds to receive the headers, and also the rest of a body after the response
+READS_WITHIN = 30.0  # seconds in which the client must read at least one byte of its response
 LIMITED_FOR = (
-    1.0  # shortest delay in seconds of an answer to a client above its limit of refusals; the longest is twice this
+    1.0  # shortest delay in seconds of a response to a client above its limit of refusals; the longest is twice this
 )
 # Seconds that a new connection has to send its headers before it may be closed to make room; older connections are
 # closed first.
@@ -71,7 +71,7 @@ class _LimitedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # With a larger buffer, the transport would report too late that the client does not read its answer.
+        # With a larger buffer, the transport would report too late that the client is not reading its response.
         transport.set_write_buffer_limits(0)
         self._since = self.loop.time()
         self._expect_client()
@@ -163,7 +163,7 @@ class _LimitedProtocol(H11Protocol):
         self._stop_deadline()
         super().connection_lost(exc)
         self._stop_reading()
-        # Without this reference to itself, the protocol is freed now instead of by the garbage collector.
+        # Break the protocol's reference to itself, so that it is freed now and not only by the garbage collector.
         self.app = self._application
 
     @property
@@ -183,7 +183,7 @@ class _LimitedProtocol(H11Protocol):
 
     @property
     def _can_make_room(self) -> bool:
-        # A connection that was closed stays in the set until the next step of the event loop.
+        # A closed connection stays in the set until the next iteration of the event loop.
         return self.needs_client and not self.transport.is_closing()
 
     def _expect_client(self) -> None:

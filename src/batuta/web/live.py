@@ -25,8 +25,8 @@ POLICY = LoopPolicy(every=timedelta(seconds=3), stuck_after=timedelta(minutes=1)
 PUSH_EVERY = 3.0  # minimum seconds between two renderings of a view
 # rendering one view may take at most one twentieth of the time, so a slow view is rendered less often
 SHARE_OF_TIME = 20
-# The loop rests this many times as long as it rendered, so that rendering uses at most a fifth of the time and the work
-# of other processes fits in between.
+# The loop rests this many times as long as it rendered, so that rendering uses at most a fifth of the time and leaves
+# the processor to other work.
 RESTS = 4
 MOST_READERS = 200
 MOST_VIEWS = 60

@@ -111,7 +111,7 @@ class RequestAccounting:
         contain the same id. Otherwise return a new id.
         """
         given = Headers(scope=scope).get("x-request-id", "")
-        # A phone number could also match the pattern of an id. So an id that masking would change is not accepted.
+        # A phone number could also match the pattern for ids. So an id that masking would change is not accepted.
         return given if _USABLE_ID.fullmatch(given) and mask(given) == given else self._ids.new()
 
 
@@ -139,7 +139,7 @@ class BodyLimit:
         is_refused = False
 
         async def sending(message: Message) -> None:
-            # The framework answers the interrupted body with its own error; send the refusal instead.
+            # The framework responds to the interrupted body with its own error; send the refusal instead of that error.
             nonlocal is_refused
             if body.refusal is None:
                 await send(message)

@@ -25,7 +25,7 @@ from batuta.web.context import ApiState, request_id_of, state_of
 MEDIA_TYPE = "application/problem+json"
 LANGUAGE_COOKIE = "batuta_lang"
 LONGEST_PLACE = 200
-# Text keys for statuses that Starlette raises; any other status uses a general sentence.
+# Text keys for the statuses that Starlette raises; any other status gets a general sentence.
 _SLUG_OF_STATUS = {404: "not_found", 405: "method_not_allowed"}
 
 
@@ -150,7 +150,7 @@ def _allowed_methods(request: Request) -> list[str]:
 
 async def _validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    # Report the place and kind of the error without the value, because values and names of unknown fields may be
+    # Report the location and kind of the error without the value, because values and names of unknown fields may be
     # personal data.
     texts = texts_for(request)
     errors = [

@@ -2,6 +2,6 @@
 
 from typing import Final
 
-# Name of the loop that runs next to an ARQ worker. The health check looks for its heartbeat to learn whether ARQ runs
+# Name of the loop that runs beside an ARQ worker. The health check looks for its heartbeat to find out whether ARQ runs
 # calls. Defined here, so that importing the name does not import the client library.
 ARQ_RUNNER: Final = "arq-runner"

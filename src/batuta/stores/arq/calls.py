@@ -52,10 +52,10 @@ TaskId: TypeAlias = str
 REDIS_ERRORS: Final = (RedisError, OSError)
 ANSWERS_WITHIN: Final = timedelta(seconds=5)
 NO_EFFECTS = define("arq_no_effects", "a task that ARQ runs cannot emit items or have an effect")
-# ARQ drops a call that has waited for a day, so the entry of a call must live longer than a day.
+# ARQ drops a call that has waited for a day, so a call's entry must live longer than a day.
 CURRENT_FOR: Final = timedelta(days=2)
-# An outcome that no relay took is kept for a day. After a relay took an outcome, another relay needs it only if the
-# first one dies before it settles the task.
+# An outcome that no relay has taken is kept for a day. Once a relay has taken an outcome, another relay needs it only
+# if the first relay dies before it settles the task.
 UNTAKEN_FOR: Final = timedelta(days=1)
 TAKEN_FOR: Final = timedelta(hours=1)
 _DELETE: Final = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
@@ -144,7 +144,7 @@ async def outcomes(redis: ArqRedis, calls: Collection[CallId]) -> list[bytes | N
     )
 
 
-# The fields of a call: function, arguments, named arguments, attempt, and the time of the enqueueing.
+# The fields of a call: function, arguments, named arguments, attempt, and the time at which it was enqueued.
 _FIELDS: dict[str, tuple[type, ...]] = {"f": (str,), "a": (list,), "k": (dict,), "t": (int, NoneType), "et": (int,)}
 
 

@@ -28,7 +28,7 @@ from batuta.tasks.task import AnyTask, carried_by
 RESULT_RETENTION: Final = timedelta(hours=1)
 # ARQ cancels a call this long after the task's time limit, so that the runner can still store the outcome.
 CALL_MARGIN: Final = timedelta(seconds=10)
-# Wait before a call is retried because the database was unavailable.
+# How long to wait before retrying a call that failed because the database was unavailable.
 AWAY_FOR: Final = timedelta(seconds=2)
 DATABASE_AWAY = define("database_away", "the database does not answer")
 

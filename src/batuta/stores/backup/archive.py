@@ -57,7 +57,7 @@ class Table:
 class Manifest:
     dialect: Dialect
     version: str  # release of the program that wrote the backup
-    taken_at: datetime  # when the backup began; the backed-up state is of this instant or later
+    taken_at: datetime  # when the backup began; the state in the backup is from this instant or later
     database_id: str  # the same in every backup of one database
     migrations: tuple[Applied, ...]
     tables: Mapping[str, Table]

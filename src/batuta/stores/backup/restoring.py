@@ -74,10 +74,10 @@ async def insert_rows(
 
 DATABASE_ID = "database_id"
 RESTORES = "restores"
-# A run that started longer ago has ended, because no job may take longer.
+# A run that started longer ago than this has ended, because no job may take longer.
 LONGEST_RUN = timedelta(days=1)
-# Larger than any number of claims. So the fence of a process from before the restore is outdated, and the process can
-# settle no item.
+# Larger than any possible number of claims. So fences held by processes from before the restore are outdated, and these
+# processes cannot settle any item.
 FENCE_STEP = 1_000_000
 
 

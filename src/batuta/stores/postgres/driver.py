@@ -111,7 +111,8 @@ def _classify_interface_error(why: str) -> BatutaError | None:
     """
     if "another operation is in progress" in why:
         return ConcurrentStatements()
-    # asyncpg returns a lost connection to its pool, even within a transaction, and later calls fail with these texts.
+    # asyncpg returns a lost connection to its pool, even within a transaction, and later calls fail with these
+    # messages.
     if any(word in why for word in ("closed", "closing", "released back to the pool")):
         return None
     return StatementRefused(why=why)
@@ -121,13 +122,13 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
-# Key of the advisory lock that a migrating process holds. The number is arbitrary but equal in every process.
+# Key of the advisory lock that a migrating process holds. The number is arbitrary, but the same in every process.
 MIGRATION_LOCK = 7_211_405_563
 CHANNEL = "batuta"
 NOT_DIRECT = "its address for LISTEN leads to a transaction pooler: correct DATABASE_DIRECT_URL"
 _READ_ONE_STATE = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 NO_LIMIT = 24 * 3600.0
-# Seconds that a cancelled task waits for its rollback; afterwards the rollback continues in the background.
+# How many seconds a cancelled task waits for its rollback; after that, the rollback continues in the background.
 CLEAN_UP_WITHIN = 1.0
 # PostgreSQL counts microseconds from the year 2000.
 _SINCE_2000 = microseconds(datetime(2000, 1, 1, tzinfo=UTC))
@@ -322,7 +323,7 @@ class PostgresDatabase(Transaction):
         timeout = self._limits.lock.total_seconds()
         with translate_errors(self.where):
             try:
-                # asyncio.timeout instead of the pool's own timeout, which creates a task for every call.
+                # Use asyncio.timeout, because the pool's own timeout creates a task for every call.
                 async with asyncio.timeout(timeout):
                     connection = await pool.acquire()
             except TimeoutError:

@@ -35,7 +35,7 @@ class PostgresServer:
         self.url, declared = _split_pooler(url)
         self.where = _where(self.url)
         self.direct_url = direct_url
-        self.is_pooled = declared  # None until the first connection has detected it
+        self.is_pooled = declared  # None until the first connection has detected whether there is a pooler
 
     @property
     def listens_at(self) -> str | None:

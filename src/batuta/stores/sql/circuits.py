@@ -67,8 +67,8 @@ class SqlCircuits:
             )
             assert held is not None
             before = _circuit(held, rule)
-            # Read the time after locking the row, so that a caller that waited for the lock does not decide with an old
-            # time.
+            # Read the time after locking the row, so that a caller that had to wait for the lock does not decide with
+            # an outdated time.
             at = now or await self._now(transaction)
             change = decide(before, at)
             if change is None:

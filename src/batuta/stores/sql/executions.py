@@ -99,11 +99,11 @@ def _timetable(row: Row) -> Timetable:
     return from_row(Timetable, row, release=row["release_name"], has_been_active=row["activation"] > 0)
 
 
-# A run of an unknown job is left to schedulers of releases that define the job. If it was not renewed for this long, no
-# such scheduler is alive.
+# Runs of unknown jobs are left to schedulers whose release defines the job. If such a run has not been renewed for this
+# long, no such scheduler is alive.
 LONG_SILENCE = timedelta(hours=1)
-# Leases are renewed after each third of their length, so a renewal is overdue if less than this fraction of the lease
-# remains.
+# A lease is renewed whenever a third of its length has passed, so a renewal is overdue if less than this fraction of
+# the lease remains.
 OVERDUE = 0.6
 # A lease that ends later than one lease length plus this time from now was written before the clock was set back.
 STEP = timedelta(seconds=2)
@@ -331,8 +331,8 @@ class SqlExecutionLog:
         held = await transaction.all(hold, jobs=names)
         running = await transaction.all(self._queries.running, jobs=names)
         return Ledger(
-            # Read the time after locking the rows, so that a caller that waited for the locks does not decide with an
-            # old time.
+            # Read the time after locking the rows, so that a caller that had to wait for the locks does not decide with
+            # an outdated time.
             now=await self._now(transaction),
             controls=await self._controls.read(transaction),
             accounted={row["job_name"]: row["accounted_until"] for row in held if row["active"]},

@@ -72,7 +72,7 @@ def _run_now(work: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError("the call waited for an event loop: use enqueue_in in asynchronous code")
 
 
-# The rows of a statement by column name, and the number of affected rows.
+# A statement's rows, with values by column name, and the number of affected rows.
 Answer = tuple[list[dict[str, Any]], int]
 Execute = Callable[[str, Mapping[str, Any]], Awaitable[Answer]]
 

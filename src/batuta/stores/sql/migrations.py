@@ -184,7 +184,7 @@ class Mark:
 
     key: str = "project"
     setting: str = "project"
-    project: str | None = None  # None requires that the database is not marked
+    project: str | None = None  # None means that the database must not be marked
 
     def require(self, found: str | None) -> None:
         if found != self.project:

@@ -120,7 +120,7 @@ def _count(status: Json) -> int:
 # Maximum characters of a stack trace. The middle of a longer trace is dropped, because its two ends are the most
 # useful.
 LONGEST_STACK = 16_000
-LONGEST_DUMP = 100_000  # maximum characters of a dump, which contains the stacks of all tasks of a process
+LONGEST_DUMP = 100_000  # maximum characters in a dump, which contains the stacks of all tasks in a process
 NUL = "\x00"
 
 

@@ -29,7 +29,8 @@ from batuta.stores.sql.database import DIALECTS, AnyDataclass, Database, Dialect
 from batuta.supervise.retention import Retention
 
 _HEADER = re.compile(r"^-- (read|write) (\w+)(?: on (\w+))?: (.+)$", re.MULTILINE)
-# Matches parameters, and text that only looks like one and must be skipped: 'quoted', "named", -- comments and ::casts.
+# Matches parameters, and also syntax that only looks like a parameter and must be skipped: 'quoted', "named", --
+# comments and ::casts.
 _TOKEN = re.compile(r"""'(?:[^']|'')*'|"[^"]*"|--[^\n]*|::|:(?P<name>[a-z_]\w*)""", re.IGNORECASE)
 _TYPED_NAME = re.compile(r'"(\w+) \[\w+\]"')
 

@@ -15,7 +15,7 @@ from batuta.stores.sql.database import AsJson, Database, Query, Reading, Transac
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 
-# A token is kept for this time after its window has passed, so that a late confirmation still finds it.
+# A token is kept for this long after its window has passed, so that a late confirmation still finds it.
 MARGIN = timedelta(hours=1)
 MOST_FULL = 1000  # maximum number of exhausted sets of limits that are cached
 
@@ -114,8 +114,8 @@ class SqlRates:
     async def _reserve(self, transaction: Transaction, limits: Sequence[Limit], use_within: timedelta) -> Reservation:
         keys = sorted({limit.key for limit in limits})
         await transaction.all(self._queries.lock, keys=AsJson(keys))
-        # Read the time after locking the keys, so that a caller that waited for the locks does not decide with an old
-        # time.
+        # Read the time after locking the keys, so that a caller that had to wait for the locks does not decide with an
+        # outdated time.
         now = await self._now(transaction)
         if (held := await self._find_hold(transaction, limits, now)) is not None:
             return held

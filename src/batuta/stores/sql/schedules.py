@@ -36,10 +36,10 @@ from batuta.tasks.task import NO_OPTIONS, Call
 
 # Maximum number of fires in one back-fill.
 MOST_BACKFILLED = 1_000
-# If the fires of a schedule cannot be computed, the next try follows after this time.
+# If a schedule's fires cannot be computed, the next attempt follows after this time.
 RETRY_AFTER = timedelta(minutes=1)
 LOOK_AGAIN = timedelta(seconds=1)
-# Name of the encrypted column of the arguments, for ``Encryption``, which authenticates it.
+# Name of the encrypted arguments column, for ``Encryption``, which authenticates it.
 ARGUMENTS = "schedules.args"
 
 
@@ -230,7 +230,7 @@ class SqlSchedules:
             job = _job(schedule.name, schedule)
             decisions = plan(job, ledger, {})
             following = ledger.now + LOOK_AGAIN if decisions.waits else next_look(job, ledger.now)
-        # The row was changed by hand, or its encryption key is missing: its fires are decided later.
+        # The row was edited by hand, or its encryption key is missing. Its fires will be decided later.
         except (BatutaError, ValueError, ArithmeticError) as error:
             self._events.emit(ScheduleFailed(name, error))
             await self._write(transaction, name, row["decided_until"], ledger.now + RETRY_AFTER, last)

@@ -29,7 +29,7 @@ from batuta.stores.sql.database import AsJson, Limits, Query, Values, check_valu
 from batuta.stores.sqlite.identity import OpenFile
 from batuta.stores.sqlite.operator_sql import local_day
 
-# Number of SQLite virtual machine steps between two checks of the time limit; they take about a millisecond.
+# Number of SQLite virtual-machine steps between two checks of the time limit. That many steps take about a millisecond.
 STEPS_BETWEEN_CHECKS = 50_000
 
 _UNAVAILABLE = {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_NOMEM", "SQLITE_PROTOCOL"}
@@ -68,11 +68,11 @@ def open_connection(file: Path, clock: Clock, limits: Limits, *, writes: bool) -
     connection.create_function("now", 0, lambda: microseconds(clock.now()))
     connection.create_function("local_day", 2, local_day, deterministic=True)
     pragmas = ["foreign_keys = ON", "temp_store = MEMORY", "journal_mode = WAL"]
-    # FULL: an acknowledged commit is on disk and survives a power failure.
+    # FULL: an acknowledged commit is on disk, so it survives a power failure.
     pragmas += ["synchronous = FULL"] if writes else ["query_only = ON"]
     for pragma in pragmas:
         connection.execute(f"PRAGMA {pragma}")
-    # a first query opens the write-ahead log and its index
+    # the first query opens the write-ahead log and its index
     connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     return connection
 

@@ -156,7 +156,7 @@ def replace(restored: Path, file: Path, kept: Path) -> Path | None:
     if was_there:
         _copy_ownership(file, restored)
         os.link(file, kept)
-    for beside in ("-wal", "-shm", "-journal"):  # move these files away, because they belong to the old database
+    for beside in ("-wal", "-shm", "-journal"):  # move these files away too, because they belong to the old database
         if Path(f"{file}{beside}").exists():
             shutil.move(f"{file}{beside}", f"{kept}{beside}")
     restored.replace(file)

@@ -36,7 +36,7 @@ T = TypeVar("T")
 _CONTROL = re.compile(r"\s*(BEGIN|COMMIT|END|ROLLBACK|SAVEPOINT|RELEASE)\b", re.IGNORECASE)
 
 
-# How often a process that waits for the end of a task reads the commit counter of the file.
+# How often a process that is waiting for a task to end reads the file's commit counter.
 WATCH_PERIOD = timedelta(milliseconds=50)
 
 

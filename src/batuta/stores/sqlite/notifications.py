@@ -24,13 +24,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-# A line with this text instead of a queue's name means that any queue may have changed.
+# A line with this text, in place of a queue's name, means that any queue may have changed.
 ANY_QUEUE = "*"
 _CAPACITY = 65_536  # capacity of a FIFO in bytes, so that one read empties it
 _ATTEMPTS = 3  # maximum attempts to create a FIFO while another process removes the empty folder
 _NO_READER = (errno.ENXIO, errno.EPIPE)
 _SENDING = os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-# The reader opens its FIFO for writing too, so that it never reads end-of-file when the last sender closes it.
+# The reader also opens its FIFO for writing, so that it does not read end-of-file when the last sender closes the FIFO.
 _RECEIVING = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
 
 

@@ -122,13 +122,13 @@ class Readers:
         self._places = asyncio.Semaphore(limits.readers)
         self._idle: list[Pinned] = []
         self._stopped = False
-        # has a separate connection, because SQLite counts data_version per connection
+        # has a separate connection, because SQLite keeps data_version per connection
         self._watcher: Pinned | None = None
 
     async def read(self, act: Act) -> Any:
         request = Request(act, self._loop.create_future(), self._clock.monotonic())
         self._reading += 1
-        # Each connection costs memory, so open another one only if all others are in use.
+        # Each connection costs memory, so open another connection only if all existing ones are in use.
         if self._reading > len(self._readers) < self._most:
             self._readers.append(Reader(self._inbox, self._connect, self))
         self._inbox.put(request)

@@ -32,7 +32,7 @@ from batuta.kernel.values import dataclass
 from batuta.stores.sqlite.connection import Act, attempt, close, settle, to_batuta_error
 from batuta.stores.sqlite.identity import OpenFile
 
-# Maximum units per group, so that no unit waits long for later units.
+# Maximum units per group, so that no unit has to wait long for the units after it.
 GROUP_UNITS = 1000
 GROUP_TIME = timedelta(milliseconds=20)
 
@@ -135,7 +135,8 @@ class TransactionUnit:
             raise StoreTimeout(where=self.where, why="a transaction stayed open without statements") from None
         if act is None:
             return False
-        # After some failures SQLite ends the transaction; a later statement would then be committed on its own.
+        # After some failures SQLite ends the transaction by itself; a later statement would then be committed on its
+        # own.
         result, error = (None, _FAILED_BEFORE) if self._broken and future else attempt(act, connection, self.where)
         self._broken = self._broken or error is not None
         if future is None and error is not None:
@@ -335,7 +336,7 @@ class Writer:
         self._call_on_loop(_report_failures, units, error)
 
     def _call_on_loop(self, callback: Callable[..., None], *arguments: object) -> None:
-        if not self._loop.is_closed():  # if the loop is closed, no caller waits
+        if not self._loop.is_closed():  # if the event loop is closed, no caller is waiting
             self._loop.call_soon_threadsafe(callback, *arguments)
 
 

@@ -181,7 +181,8 @@ def _command(action: Action, call: ActionCall) -> str:
         return ""
     private = {each.name for each in action.fields if each.is_private}
     shown = {name: "…" if name in private and value else value for name, value in call.values.items()}
-    # An empty required field is shown as its name, because the command line would refuse or record an empty value.
+    # For an empty required field, show the field's name, because the command line would refuse or record an empty
+    # value.
     shown |= {
         each.name: call.texts(each.label).upper()
         for each in action.fields

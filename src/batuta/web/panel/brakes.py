@@ -33,7 +33,7 @@ class ActivePause:
 
     target: str
     switch: Switch
-    waiting: int  # number of jobs and items that wait because of the pause
+    waiting: int  # number of jobs and items that are waiting because of the pause
     names: Sequence[str] = ()  # names of some of these jobs
 
 

@@ -25,10 +25,10 @@ from batuta.web.problems import page_texts
 REFRESH_SECONDS = 20
 RESULT_COOKIE, SECURE_RESULT_COOKIE = "batuta_result", "__Host-batuta_result"
 RESULT_KEPT = 60  # seconds for which the result of an action is kept
-# Longest text and command in the cookie of a result. A longer command is omitted, because half a command is wrong.
+# Longest text and command in a result's cookie. A longer command is omitted, because half a command would be wrong.
 LONGEST_RESULT, LONGEST_COMMAND = 600, 2200
 BACK, REVEAL, CHOSEN = "voltar", "mostrar", "escolhido"
-# The engine's screens in the order of the navigation. Each path (below the prefix) maps to the text key of its title.
+# The engine's screens in navigation order. Each path (below the prefix) maps to the text key of its title.
 ENGINE_SCREENS = {
     "": "panel.now",
     "/tarefas": "panel.jobs",

@@ -21,7 +21,7 @@ from batuta.web.problems import Problem
 
 NOTHING_CHOSEN = define("nothing_chosen", "no item is selected: select items on the page of the queue")
 OPERATION_ENDED = define("operation_ended", "this operation has ended: open the page of the queue again")
-# Maps each part of a filter to the name of its field in the address.
+# Maps each criterion of a filter to the name of its field in the address.
 FIELDS_OF = {"name": "nome", "error": "erro", "key": "chave", "tag": "etiqueta"}
 # Maps each filter field of a bulk action to the option of its command.
 _OPTIONS = {"nome": "--name", "erro": "--error", "chave": "--key", "etiqueta": "--tag", "idade": "--older-than"}
@@ -98,7 +98,7 @@ class Items:
             changed = sum([await self._apply(change, queue, id, call.caller) for id in ids])
             tone = Tone.OK if changed == len(ids) else Tone.DEGRADED
             facts = {"count": changed, "all": len(ids)}
-            # The page of a discarded item no longer exists, so continue at the queue's page.
+            # The page of a discarded item no longer exists, so redirect to the queue's page.
             to = f"/filas/{queue.name}" if change is Change.DISCARD and call.values["id"] else None
             return ActionResult(says=f"panel.done.{change}", facts=facts, tone=tone, to=to)
 

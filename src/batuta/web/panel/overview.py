@@ -105,7 +105,7 @@ class Notice:
 class JobsVerdict:
     level: Level
     notices: Sequence[Notice]
-    no_scheduler: bool  # whether no scheduler runs, so that no job runs
+    no_scheduler: bool  # whether no scheduler is running, so that no job runs
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ from batuta.web.problems import Problem
 
 PAGE = 50
 MOST_GROUPS = 8
-STACKS_SHOWN = timedelta(minutes=10)  # maximum age of a stack; an older one does not show what runs now
+STACKS_SHOWN = timedelta(minutes=10)  # maximum age of a stack; an older stack does not show what is running now
 _PLACE = re.compile(r"(-?\d{1,18})_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 _SIGNATURE = re.compile(r"[0-9a-f]{12}")
 TONES = {"ready": "waiting", "running": "running", "done": "ok", "dead": "failing", "cancelled": "unfinished"}

@@ -62,7 +62,7 @@ async def _follow(request: Request, views: LiveViews, key: ViewKey, reader: Read
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(CHECK_EVERY, left)):
                     await reader.changed.wait()
-            # check the session here too, because the check after a pause never runs if changes arrive constantly
+            # check the session here too, because the check after a pause never runs if changes keep arriving
             if reader.is_doubted or loop.time() - checked >= CHECK_EVERY:
                 if not await _is_still_allowed(request):
                     return

@@ -58,7 +58,7 @@ _FIELDS = (
 async def tokens(request: Request) -> HTMLResponse:
     work, words = state_of(request).work, words_of(request)
     rows = [(token, state_of_token(token, words.now), role_of(token)) for token in await work.tokens.all()]
-    rows.sort(key=lambda row: row[1] != ACTIVE)  # valid tokens first; within each part the newest first
+    rows.sort(key=lambda row: row[1] != ACTIVE)  # valid tokens first; within each group the newest first
     return show(request, "panel/tokens.html.j2", words, {"rows": rows, "tones": _TONES, "active": ACTIVE}, live=True)
 
 

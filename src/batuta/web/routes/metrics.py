@@ -61,7 +61,7 @@ def readings_of(work: Batuta, registry: CollectorRegistry, own: Mapping[str, Met
         return readings.circuit_metrics(await work.circuits.look())
 
     async def limits() -> Sequence[Metric]:
-        # Exclude limits per person, which would create one time series per person.
+        # Exclude per-person limits, which would create one time series per person.
         shared = [limit for limit in work.limits.values() if not limit.each]
         return readings.limit_metrics(shared, await work.rates.count_used(shared))
 

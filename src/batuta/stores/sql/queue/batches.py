@@ -50,7 +50,7 @@ from batuta.tasks.task import BoundTask, Call, arguments_to_store
 
 # Maximum rows of each kind that one call changes.
 AT_ONCE = 500
-# How long batches are kept after they ended.
+# How long batches are kept after they have ended.
 KEEP_BATCHES = timedelta(days=30)
 NO_MEMBERS = MemberCounts()
 

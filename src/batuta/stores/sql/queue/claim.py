@@ -25,7 +25,7 @@ from batuta.stores.sql.queue.statements import (
 Asked = Mapping[str, object]
 Claim = Callable[[Transaction, Asked, int], Awaitable[list[Lease]]]
 _NUMBERS = {int, float, type(None)}
-# Errors that the decoding of an invalid value raises. A person may have edited the value.
+# Errors that are raised when an invalid value is decoded. A person may have edited the value.
 _UNREADABLE = (ValueError, TypeError, OverflowError)
 
 
@@ -301,7 +301,7 @@ def _values_for(query: Query, asked: Asked, limit: int) -> dict[str, object]:
     return {name: known[name] for name in query.parameters if name in known}
 
 
-# Stands for unlimited retention in the statement that settles plain successes. The text is valid JSON.
+# Represents unlimited retention in the statement that settles plain successes. The text is valid JSON.
 FOR_EVER = "null"
 
 
@@ -311,7 +311,7 @@ def split_endings(endings: Endings) -> tuple[list[tuple[Lease, str]], list[tuple
     """
     successes: list[tuple[Lease, str]] = []
     others: list[tuple[Lease, Settlement]] = []
-    # keyed by settlement object, because most items share the settlement of their handler
+    # keyed by settlement object, because most items of a handler share one settlement object
     keeps: dict[int, str | None] = {}
     for lease, settlement in endings:
         try:
@@ -453,8 +453,8 @@ def order_statements(shapes: Iterable[tuple[Query, ...]]) -> list[Query]:
     """
     before: dict[Query, set[Query]] = {}
     for shape in shapes:
-        # A statement that an item repeats runs at its last position, because it may need the changes of the statements
-        # before it.
+        # A statement that an item lists more than once runs at its last position, because it may need the changes that
+        # earlier statements make.
         own = list(dict.fromkeys(reversed(shape)))[::-1]
         for query in own:
             before.setdefault(query, set())

@@ -24,7 +24,7 @@ from batuta.queue.item import QueueTable
 from batuta.stores.sql.database import Database, Query
 from batuta.stores.sql.queue.statements import more_queries
 
-# Smaller differences are NTP adjustments or delays between processes, and are ignored.
+# Smaller differences come from NTP adjustments or delays between processes, and are ignored.
 TOLERANCE = timedelta(seconds=2)
 
 
@@ -48,7 +48,7 @@ class QueueClock:
         if await database.run(self._queries.advance, now=now, tolerance=TOLERANCE):
             return timedelta(0)
         async with database.transaction() as transaction:
-            # Another process may have corrected the table in the meantime.
+            # Another process may already have corrected the table.
             row = await transaction.one(self._queries.mark)
             seen = None if row is None else row["seen_at"]
             step = timedelta(0) if seen is None else seen - now

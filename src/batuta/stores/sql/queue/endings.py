@@ -17,7 +17,7 @@ from batuta.kernel.waiting import cancel_and_wait
 from batuta.stores.sql.database import AsJson, ChangeListener, Database, Query
 
 ENDED = "ended:"
-# Seconds before a lost listener is opened again.
+# Seconds to wait before a lost listener is opened again.
 REOPEN_AFTER = 1.0
 
 
@@ -61,7 +61,7 @@ class Endings:
         if self._listening is not None and not self._listening.done():
             self._listening.set_result(None)
         self._watching = self._listening = None
-        for id in self._waiters:  # the waiters find that the database is closed
+        for id in self._waiters:  # the waiters then find that the database is closed
             self._release(id)
 
     def _listen(self) -> "asyncio.Future[None]":

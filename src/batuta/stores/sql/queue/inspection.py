@@ -75,7 +75,7 @@ def _queries(table: QueueTable, dialect: Dialect, compared: frozenset[str] = fro
         "name_column": name_column(table),
         "named": named,
         "or_limited": _limited(table, gaps, named),
-        # In a pipeline, a finished row belongs to no stage, so the stage is not compared.
+        # In a pipeline, a finished row belongs to no stage, so the statement does not compare the stage.
         "of_whole": f" AND {table.queue} = :queue" if table.queue and table.queue != table.state else "",
     }
     text = read_sql(STATEMENTS / "inspection.sql").format_map(gaps)

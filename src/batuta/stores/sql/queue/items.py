@@ -50,7 +50,7 @@ class SqlItems:
     ended.
     """
 
-    unlimited: set[str]  # the stages without limits, of all pipelines of this program
+    unlimited: set[str]  # the stages without limits in all of this program's pipelines
 
     def __init__(self, database: Database, max_payload: int, now: Callable[[], datetime | None]) -> None:
         """Create the store. ``now`` returns the time to write, or None to use the database's clock."""
@@ -133,7 +133,7 @@ class PipelineRows:
     pipeline: str
     limits: Mapping[str, TaskLimits]
     items: SqlItems
-    warned: set[str] = field(default_factory=set)  # the stages with an item without the field of their limit
+    warned: set[str] = field(default_factory=set)  # stages that had an item without the field that their limit uses
 
     def values(self, stage: str | None, item: object, batch: str | None = None) -> Mapping[str, object]:
         known = {"pipeline": self.pipeline, "item": self.items.encode(item)}

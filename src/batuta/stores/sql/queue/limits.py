@@ -37,7 +37,7 @@ FILED_AT_ONCE = 1_000
 RECHECK_LINE = timedelta(minutes=10)
 # Wait before the next claim if a slot may become free at any time.
 RECHECK_SLOT = timedelta(seconds=1)
-# The shortest wait before the next claim. It applies while another process claims the items of the task.
+# The shortest wait before the next claim. It applies while another process is claiming items of the same task.
 RECHECK_LOCK = timedelta(milliseconds=20)
 _UNLIMITED = 1 << 40
 
@@ -86,11 +86,11 @@ class LimitedClaims:
         dialect: Dialect = "postgres" if isinstance(claims, PostgresClaims) else "sqlite"
         self._uses_own_clock = own_time or dialect == "sqlite"
         self._queries = more_queries("queue_limits.sql", table, dialect, LimitQueries)
-        # tasks whose rate is exhausted, with the instant at which it has room again
+        # tasks whose rate is exhausted, each with the instant at which the rate allows a start again
         self._full_until: dict[str, datetime] = {}
         self._first = 0  # index of the task with which the next claim begins
         self._limited_goes_first = False
-        self._is_busy = False  # whether another process was claiming items of a task at the same time
+        self._is_busy = False  # whether another process was claiming the same task's items at the same time
         self._misplaced: list[Lease] = []
 
     def __bool__(self) -> bool:

@@ -24,16 +24,16 @@ from batuta.stores.sql.queue.settle_sql import (
 # A claim checks this many priorities one by one. Each check skips items that are not due, regardless of their number.
 MOST_LEVELS = 12
 # For the remaining priorities, a claim sorts the due items if there are at most this many; otherwise it reads them in
-# the order of the ready index.
+# the order of the index of ready items.
 MOST_SORTED = 1_000
 # A claim checks this many groups one by one. If they yield too few items, one pass over the waiting rows finds the due
 # groups.
 MOST_GROUPS = 500
-# State that operators see for a leased row of a table without a running value.
+# The state that operators see for a leased row in a table that has no running value.
 RUNNING = "running"
 WORKER_DIED = define("worker_died", "its worker died while it ran")
 WORKER_DIED_OFTEN = define("worker_died_often", "its worker died {count} times while it ran")
-_COUNT = 987_654_321  # a number in an encoded reason, which an SQL expression replaces
+_COUNT = 987_654_321  # a placeholder number in an encoded reason, which an SQL expression replaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +205,8 @@ def queue_gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
         "limit_name": limit_name(table),
         "lines": "pipeline_lines" if table.queue == table.state else "task_lines",
         "in_queue": in_queue,
-        # The condition of the index by due time. Only statements that need this index contain it, because PostgreSQL
-        # would also choose the index where the index by priority is the right one.
+        # The condition of the index by due time. Only the statements that need this index contain this condition;
+        # otherwise PostgreSQL would also choose this index where the index by priority is the right one.
         "has_due_time": f"{table.available_at} < 'infinity'",
         "not_held": _no_hold_condition(dialect),
         "is_dead": f"{table.state} = '{table.dead}'{_stage_condition(table)}",

@@ -83,7 +83,8 @@ class SqlQueue:
             )
         )
         self._set_clock = QueueClock(table) if database.dialect == "sqlite" else None
-        # Number of claims by all workers of the queue. Every eighth claim takes the least urgent items first.
+        # Number of claims by all of the queue's workers in this process. Every eighth claim takes the least urgent
+        # items first.
         self.claims = count(1)
         self._queries_by_columns: dict[tuple[tuple[str, ...], tuple[str, ...]], QueueQueries] = {}
         # Ids of items whose row was locked when they were settled. Until their settlement is written, transactions that
@@ -223,7 +224,7 @@ class SqlQueue:
                     leases = await self._claims.claim(transaction, asked, limit, reversed=reversed) if limit else []
                     self._notify_stages(transaction, [settlement for _, settlement in endings])
                 return ClaimResult(leases)
-        # Effects are application code and may be slow, so they run on the connections of handlers.
+        # Effects are application code and may be slow, so they run on the handlers' connections.
         path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
         async with path.transaction() as transaction:
             unwritten = await self._settle(transaction, endings)

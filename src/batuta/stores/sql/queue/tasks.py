@@ -33,7 +33,7 @@ from batuta.tasks.ends import HELD_UNTIL, TASK_ENDS
 from batuta.tasks.registry import RELAYED_TASKS, TASKS, TaskRegistry, TaskStatus
 from batuta.tasks.task import BATCH, PROGRESS, RESULT, AnyTask, Call, EnqueueOptions, arguments_to_store
 
-# The next step after a wait without result.
+# The next step to suggest after a wait without result.
 LOOK = {
     "task": "`batuta workers` shows whether a worker runs, `batuta queue list` whether the task waits",
     "batch": "`batuta batches list` shows its progress",
@@ -76,15 +76,13 @@ class SqlTasks:
     database: Database
     ids: Ids
     clock: Clock
-    wake: Callable[[str], None]  # called with the queue of newly enqueued tasks
+    wake: Callable[[str], None]  # called with the name of the queue in which tasks were enqueued
     _: KW_ONLY
     own_time: bool = False
     liveness: Database | None = None  # connections for the queues; None means ``database``
     registry: TaskRegistry = field(default_factory=TaskRegistry)  # contains the limits that the queues enforce
     encryption: Encryption = PLAIN  # encrypts arguments, results and progress
-    longest_wait: timedelta | None = (
-        None  # the longest wait for the end of a task in real time, for tests on a fake clock
-    )
+    longest_wait: timedelta | None = None  # the longest real time to wait for a task to end, in tests on a fake clock
 
     def __post_init__(self) -> None:
         self._table = TASKS
