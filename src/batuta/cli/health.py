@@ -12,7 +12,7 @@ from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, wait_f
 from batuta.health.alerts import Incident, IncidentStats, stats
 from batuta.health.finding import WHOLE, Assessment, Grade, Severity
 from batuta.kernel.clock import brief
-from batuta.texts.findings import describe_findings, message_of, next_step_of
+from batuta.texts.findings import causes_of, describe_findings, message_of, next_step_of
 
 COLOURS = {Grade.HEALTHY: "green", Grade.ATTENTION: "yellow", Grade.DEGRADED: "dark_orange", Grade.CRITICAL: "red"}
 SIGNS = {
@@ -112,7 +112,7 @@ def _print_incidents(ctx: CliContext, found: Sequence[Incident], figures: Incide
     table = ctx.table("cli.incidents.column_", columns)
     for each in found:
         lasted = None if each.duration_seconds is None else brief(timedelta(seconds=each.duration_seconds))
-        causes = ", ".join(str(cause) for cause in each.details.get("causes", []))
+        causes = "; ".join(causes_of(each, texts))
         still = texts("cli.incidents.still")
         table.add_row(
             ctx.local(each.started_at),

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from batuta.dispatch.job import Job, Overlap
 from batuta.guard.base import Hold
-from batuta.guard.switches import SWITCH_ON, Switch, SwitchRule, judge_switch
+from batuta.guard.switches import SWITCH_OFF, SWITCH_ON, Switch, SwitchRule, judge_switch
 from batuta.kernel.errors import JobRefused
 from batuta.kernel.events import Event, FireExplained, FiresMissed
 from batuta.kernel.json import Json
@@ -42,8 +42,12 @@ def rules_of(job: Job) -> tuple[SwitchRule, ...]:
     """Return every rule that can hold the job: the three pauses (all, category, job), then the switches that the job
     names.
     """
-    pauses = (PAUSE_ALL, pause_of_category(job.category), pause_of_job(job.name))
-    return (*(SwitchRule(key=key) for key in pauses), *job.holds)
+    return (*_pauses_of(job), *job.holds)
+
+
+def _pauses_of(job: Job) -> tuple[SwitchRule, ...]:
+    keys = (PAUSE_ALL, pause_of_category(job.category), pause_of_job(job.name))
+    return tuple(SwitchRule(key=key) for key in keys)
 
 
 def find_holding_switch(job: Job, switches: Mapping[str, Switch], now: datetime) -> str | None:
@@ -52,6 +56,14 @@ def find_holding_switch(job: Job, switches: Mapping[str, Switch], now: datetime)
         if isinstance(held := judge_switch(rule, switches.get(rule.key), now), Hold):
             return _pause_reason(job, rule, held.reason)
     return None
+
+
+def possible_holds(job: Job) -> list[str]:
+    """Return the reasons that each rule of the job gives while it holds the job."""
+    return [
+        _pause_reason(job, rule, (SWITCH_ON if rule.hold_when else SWITCH_OFF)(switch=rule.key, setting=""))
+        for rule in rules_of(job)
+    ]
 
 
 def _pause_reason(job: Job, rule: SwitchRule, why: str) -> str:
@@ -75,6 +87,8 @@ def find_past_hold(job: Job, switches: Mapping[str, Switch], fire: datetime) -> 
     for rule in rules_of(job):
         switch = switches.get(rule.key)
         if switch is not None and switch.on is not rule.hold_when and switch.set_at > fire:
+            if rule in _pauses_of(job):
+                return reasons.PAUSE_LIFTED_LATER(by=switch.set_by)
             return reasons.LIFTED_LATER(switch=rule.key, by=switch.set_by)
     return None
 

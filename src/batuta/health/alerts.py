@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
 from batuta.health.finding import Assessment, Finding, Grade, Severity
+from batuta.kernel.reasons import encode_facts
 from batuta.kernel.values import dataclass
 from batuta.schedule.window import Window
 
@@ -193,7 +194,7 @@ class IncidentChange:
 
 
 def change_incident(assessment: Assessment, before: LastSeen | None, is_open: Incident | None) -> IncidentChange:
-    causes = [finding.cause for finding in assessment.findings if finding.cause not in assessment.silenced]
+    found = [finding for finding in assessment.findings if finding.cause not in assessment.silenced]
     if not assessment.is_critical:
         return IncidentChange(closes=is_open.id if is_open else None)
     if is_open is None:
@@ -204,13 +205,24 @@ def change_incident(assessment: Assessment, before: LastSeen | None, is_open: In
                 from_score=before.score if before else None,
                 to_score=assessment.score,
                 trigger_source=AUTOMATIC,
-                details={"causes": causes},
+                details=_add_causes({}, found),
             )
         )
     known = list(is_open.details.get("causes", []))
-    if new := [cause for cause in causes if cause not in known]:
-        return IncidentChange(grows=(is_open.id, {**is_open.details, "causes": [*known, *new]}))
+    if new := [finding for finding in found if finding.cause not in known]:
+        return IncidentChange(grows=(is_open.id, _add_causes(is_open.details, new)))
     return IncidentChange()
+
+
+def _add_causes(details: Mapping[str, Any], found: Sequence[Finding]) -> dict[str, Any]:
+    """Return the details of an incident with further causes. Each cause has the text key and the facts of its message,
+    so that readers of every language get a sentence.
+    """
+    messages = {
+        finding.cause: {"code": finding.message_key, "facts": encode_facts(finding.facts)} for finding in found
+    }
+    causes = [*details.get("causes", []), *messages]
+    return {**details, "causes": causes, "messages": {**details.get("messages", {}), **messages}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

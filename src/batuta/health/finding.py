@@ -15,6 +15,7 @@ from typing import Final
 from batuta.kernel.values import dataclass
 
 CHECK_TIMEOUT = timedelta(seconds=2)
+MESSAGES: Final = "finding."  # prefix of the text keys of findings
 
 
 class Severity(StrEnum):
@@ -70,6 +71,11 @@ class Finding:
     since: datetime | None = None
     # causes that explain this finding; while one of them exists, this finding causes no alert
     because: tuple[str, ...] = ()
+
+    @property
+    def message_key(self) -> str:
+        """The key of the text that describes the problem."""
+        return f"{MESSAGES}{self.says}.message"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -173,8 +173,12 @@ def describe_reason(reason: str | None, name: str = "reason") -> dict[str, Json]
     """
     if not isinstance(reason, Reason):
         return {f"{name}_code": None, f"{name}_facts": None}
-    facts = {key: _encode_fact(fact) for key, fact in reason.facts.items()}
-    return {f"{name}_code": reason.code, f"{name}_facts": facts}
+    return {f"{name}_code": reason.code, f"{name}_facts": encode_facts(reason.facts)}
+
+
+def encode_facts(facts: Mapping[str, object]) -> dict[str, Json]:
+    """Encode the facts of a reason or of a finding for a JSON document."""
+    return {name: _encode_fact(fact) for name, fact in facts.items()}
 
 
 def read_reason(sentence: str, code: object, facts: object) -> str:
@@ -212,8 +216,7 @@ def _map_fact(fact: object, change: Callable[[str], str]) -> object:
 def _encode_fact(fact: object) -> Json:
     match fact:
         case Reason():
-            facts = {name: _encode_fact(each) for name, each in fact.facts.items()}
-            return {"code": fact.code, "facts": facts, "text": str(fact)}
+            return {"code": fact.code, "facts": encode_facts(fact.facts), "text": str(fact)}
         case datetime():
             return {"at": fact.isoformat()}
         case timedelta():

@@ -5,10 +5,11 @@
 from batuta.kernel.reasons import Reason, code_of, define
 
 HELD = define("held", "held: {why}")
-PAUSED_ALL = define("paused_all", "switch pause.all is on{setting}")
-PAUSED_CATEGORY = define("paused_category", "switch pause.category.{name} is on{setting}")
-PAUSED_JOB = define("paused_job", "switch pause.job.{name} is on{setting}")
+PAUSED_ALL = define("paused_all", "everything is paused{setting}")
+PAUSED_CATEGORY = define("paused_category", "category {name} is paused{setting}")
+PAUSED_JOB = define("paused_job", "job {name} is paused{setting}")
 LIFTED_LATER = define("lifted_later", "switch {switch} held the job at that time; {by} released it later")
+PAUSE_LIFTED_LATER = define("pause_lifted_later", "a pause held the job at that time; {by} released it later")
 WINDOW_CLOSED = define("window_closed", "window {window} is closed")
 SWITCHES_UNREADABLE = define("switches_unreadable", "the switches cannot be read")
 BY_HAND = define("by_hand", "run by hand although held: {why}")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from batuta.kernel.clock import brief, exact
 from batuta.kernel.errors import BatutaError
-from batuta.kernel.reasons import Reason, Reasons, code_of
+from batuta.kernel.reasons import CODES, Reason, Reasons, code_of
 from batuta.kernel.values import dataclass
 
 if TYPE_CHECKING:
@@ -29,8 +29,10 @@ Language: TypeAlias = Literal["pt-BR", "en"]
 LANGUAGES: tuple[Language, ...] = ("pt-BR", "en")
 HERE = Path(__file__).parent
 COUNT = "count"  # name of the fact that selects the singular form and is shown with thousands separators
-NAMED = ("switch", "limit")  # facts for which a page shows the application's name, as in ``switch_name.<key>``
-ERROR = "error."  # prefix of error codes; every other code has the prefix "reason."
+NAMED = ("switch", "limit", "window")  # facts for which a page shows the application's name, as in ``switch_name.<key>``
+ERROR = "error."  # prefix of the codes of errors
+# Codes with these prefixes are text keys. Every other code has the text key ``reason.<code>``.
+KEYS = (ERROR, "finding.")
 
 
 class Texts:
@@ -51,8 +53,8 @@ class Texts:
 
     @cached_property
     def for_pages(self) -> "Texts":
-        """A copy of these texts for the dashboard, which writes dates as people write them, and shows switches and
-        limits under the application's names for them. The texts for a terminal show dates and keys in the form that
+        """A copy of these texts for the dashboard, which writes dates as people write them, and shows switches,
+        limits and windows under the application's names for them. The texts for a terminal show dates and keys in the form that
         commands accept.
         """
         made, day = copy(self), self._table["format.page_day"]
@@ -99,13 +101,19 @@ class Texts:
         stored text.
         """
         code = code_of(reason) or ""
-        key = code if code.startswith(ERROR) else f"reason.{code}"
-        if not isinstance(reason, Reason) or key not in self._table:
+        key = code if code.startswith(KEYS) else f"reason.{code}"
+        if not isinstance(reason, Reason):
             return str(reason)
-        sentence = self._sentence(key, reason.facts)
-        if not fields_of(sentence) <= reason.facts.keys():
+        sentence = self._sentence(key, reason.facts) if key in self._table else self._english(code)
+        if sentence is None or not fields_of(sentence) <= reason.facts.keys():
             return str(reason)
         return sentence.format(**self._rendered(reason.facts))
+
+    def _english(self, code: str) -> str | None:
+        """Return the English sentence of a code if these texts are English texts for pages, in which a switch or a limit
+        has another name than in the stored sentence.
+        """
+        return CODES[code].english if self.language == "en" and self._names_keys and code in CODES else None
 
     def render(self, document: Any) -> Any:
         """Return a copy of a JSON document in which every reason is translated."""
@@ -169,8 +177,8 @@ class Texts:
         return {name: self._fact(fact) for name, fact in facts.items()} | counts | self._names_of(facts)
 
     def _names_of(self, facts: Mapping[str, object]) -> dict[str, object]:
-        """Return the display names that the application gives to the switch and the limit in ``facts``. The result is
-        empty unless these texts are for pages.
+        """Return the display names that the application gives to the switch, limit and window in ``facts``. The
+        result is empty unless these texts are for pages.
         """
         keys = {fact: f"{fact}_name.{facts[fact]}" for fact in NAMED if self._names_keys and fact in facts}
         return {fact: f"“{self._table[key]}”" for fact, key in keys.items() if key in self._table}

@@ -1,17 +1,18 @@
 """Renders findings (problems that health checks found) as text for JSON documents, pages and alerts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from batuta.health.alerts import AlertedCause
+from batuta.health.alerts import AlertedCause, Incident
 from batuta.health.finding import Assessment, Finding
 from batuta.kernel.clock import brief
+from batuta.kernel.reasons import read_reason
 from batuta.texts import Texts
 
 
 def message_of(finding: Finding, texts: Texts) -> str:
-    return texts(f"finding.{finding.says}.message", **finding.facts)
+    return texts(finding.message_key, **finding.facts)
 
 
 def next_step_of(finding: Finding, texts: Texts) -> str:
@@ -24,6 +25,22 @@ def next_on_page(finding: Finding, texts: Texts) -> str:
     """
     key = f"finding.{finding.says}.panel"
     return texts(key, **finding.facts) if texts.get(key, "") else ""
+
+
+def causes_of(incident: Incident, texts: Texts) -> list[str]:
+    """Return the causes of an incident as sentences. A cause without a stored message is returned as its code."""
+    causes, messages = incident.details.get("causes"), incident.details.get("messages")
+    if not isinstance(causes, list):
+        return []
+    found = messages if isinstance(messages, Mapping) else {}
+    return [texts.reason(_message(str(cause), found.get(str(cause)))) for cause in causes]
+
+
+def _message(cause: str, stored: object) -> str:
+    """Restore the message of a cause. If it cannot be restored, return the cause itself."""
+    if not isinstance(stored, Mapping):
+        return cause
+    return read_reason(cause, stored.get("code"), stored.get("facts"))
 
 
 def describe_findings(

@@ -439,7 +439,7 @@ async def test_run_by_hand_is_in_the_same_log_and_refuses_to_overlap(house: Hous
 async def test_run_by_hand_of_a_held_job_requires_even_if_held(house: House, clock: FakeClock) -> None:
     pulse = job()
     await house.pause("pause.job.pulse")
-    with pytest.raises(JobRefused, match=r"held: switch pause\.job\.pulse"):
+    with pytest.raises(JobRefused, match="held: job pulse is paused"):
         await house.scheduler(pulse).run_by_hand(pulse)
     await house.scheduler(pulse).run_by_hand(pulse, even_if_held=True)
     (row,) = await house.rows()
@@ -582,7 +582,7 @@ async def test_pause_lifted_while_no_scheduler_ran_causes_no_catch_up(house: Hou
     await tick_at(house.scheduler(hourly), clock, T0 + 95 * MINUTE)
     assert endpoint.runs == []
     (row,) = await house.rows()
-    assert code_of(row["reason"].facts["why"]) == "lifted_later"
+    assert code_of(row["reason"].facts["why"]) == "pause_lifted_later"
 
 
 async def test_profile_chosen_while_no_scheduler_ran_applies_from_that_instant(house: House, clock: FakeClock) -> None:

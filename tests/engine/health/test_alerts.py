@@ -150,7 +150,7 @@ def test_incident_lasts_while_health_is_critical() -> None:
     opened = change_incident(bad, LastSeen(status="healthy", score=97), None).opens
     assert opened is not None
     assert (opened.from_status, opened.to_status, opened.from_score, opened.to_score) == ("healthy", "critical", 97, 39)
-    assert opened.details == {"causes": ["a"]}
+    assert opened.details == {"causes": ["a"], "messages": {"a": {"code": "finding.x.message", "facts": {}}}}
     open_one = incident(timedelta(0), None)
     assert change_incident(bad, None, open_one) == change_incident(good, None, None)  # the incident is open already
     assert change_incident(good, None, open_one).closes == open_one.id
@@ -162,6 +162,7 @@ def test_new_cause_is_added_to_the_open_incident() -> None:
     )
     assert more.grows is not None
     assert more.grows[1]["causes"] == ["a", "b"]
+    assert list(more.grows[1]["messages"]) == ["b"]
 
 
 def test_overlapping_incidents_count_once_and_an_open_one_counts_until_now() -> None:

@@ -78,7 +78,7 @@ def test_job_that_never_ran_is_stale() -> None:
 
 def test_held_job_with_recorded_fires_is_held() -> None:
     health = judged(Facts(last=last()), held=PAUSED_ALL(setting=""))
-    assert (health.state, health.why) == (JobState.HELD, "switch pause.all is on")
+    assert (health.state, health.why) == (JobState.HELD, "everything is paused")
 
 
 def test_job_outside_its_window_is_held_and_its_failures_still_count() -> None:

@@ -13,10 +13,11 @@ import pytest
 from batuta.extension import Extension, Screen, Visit
 from batuta.guard.base import Admit
 from batuta.health.aggregator import HealthAggregator
-from batuta.health.alerts import NewIncident
+from batuta.health.alerts import NewIncident, change_incident
 from batuta.health.finding import Assessment, Check, Finding, Report, Severity
 from batuta.health.finding import assess as health_of
 from batuta.processes.restarts import NewRestart
+from batuta.queue.outcome import TIMED_OUT
 from batuta.stores.sql.queries import query_of
 from batuta.testing.clock import START
 from batuta.texts import LANGUAGES, Language, Texts
@@ -239,11 +240,31 @@ async def test_incidents_restarts_actions_and_recoveries_share_one_timeline(pane
     with_actions = (await panel.ask("/painel/incidentes?acoes=sim")).text
     assert kinds.findall(with_actions)[:4] == ["recuperação", "ação", "reinício", "incidente"]
     assert [page.count('href="/painel/incidentes?acoes=sim"') for page in (html, with_actions)] == [1, 1]
-    assert '<code class="anywhere">queue.mail</code>' in html
+    assert '<small class="cause anywhere">queue.mail</small>' in html
     exported = (await panel.ask("/painel/incidentes.csv")).text.splitlines()
     assert exported[0].startswith("started_at,resolved_at,seconds,from,to,score")
     assert ",300,healthy,critical,30," in exported[1]
     assert await last_entry(panel) == ("local", "access.export", "/painel/incidentes.csv")
+
+
+@pytest.mark.parametrize(
+    ("language", "cause"),
+    [
+        ("pt-BR", "a verificação jobs falhou (tempo limite esgotado): não se sabe a situação dessa parte"),
+        ("en", "the check jobs failed (Job timeout exceeded), so the state of this part is unknown"),
+    ],
+)
+async def test_an_incident_names_its_causes_in_the_language_of_the_reader(
+    panel: Panel, language: str, cause: str
+) -> None:
+    facts = {"check": "jobs", "why": TIMED_OUT()}
+    failed = Finding(severity=Severity.CRITICAL, source="jobs", cause="check.jobs", says="check_failed", facts=facts)
+    opened = change_incident(await look(panel, assess(20, failed)), None, None).opens
+    assert opened is not None
+    await panel.work.observability.incidents.write(opened, now=panel.clock.now())
+    html = (await panel.ask(f"/painel/incidentes?lang={language}")).text
+    (shown,) = re.findall(r'<small class="cause anywhere">([^<]+)<', html)
+    assert shown == cause
 
 
 async def test_the_brakes_say_what_waits_and_why(panel: Panel) -> None:
@@ -427,3 +448,24 @@ async def test_a_killed_process_is_missing_until_another_replaces_it(
     panel.clock.step(timedelta(seconds=2))
     await beats.beat("s:2", "sender", loops, now=panel.clock.now(), host="web1", pid=8)
     assert await pills() == [up, replaced]
+
+
+@pytest.mark.parametrize(("language", "restarted"), [("pt-BR", "reiniciado às"), ("en", "restarted at")])
+async def test_a_restarted_process_says_when_and_why_it_was_restarted(
+    panel: Panel, language: str, restarted: str
+) -> None:
+    beats, loops = panel.work.beats, {"outbound": {"alive": True}}
+    await beats.beat("s:1", "sender", loops, now=panel.clock.now(), host="web1", pid=7)
+    await beats.beat("s:2", "sender", loops, now=panel.clock.now(), host="web2", pid=7)
+    panel.clock.step(timedelta(minutes=5))
+    killed = NewRestart(worker_name="sender", reason="crashed", detail="killed by SIGKILL", host="web1", pid=7)
+    await panel.work.observability.restarts.add(killed, now=panel.clock.now())
+    await beats.beat("s:2", "sender", loops, now=panel.clock.now(), host="web2", pid=7)
+    panel.clock.step(timedelta(seconds=3))
+    at = panel.clock.now().astimezone(panel.work.zone)
+    await beats.beat("s:3", "sender", loops, now=panel.clock.now(), host="web1", pid=8)
+    html = (await panel.ask(f"/painel/processos?lang={language}")).text
+    (said,) = re.findall(rf"<small[^>]*>({restarted} .*?)</small>", html)
+    assert re.sub("<[^>]+>", "", said).startswith(f"{restarted} {at:%H:%M}, ")
+    assert said.endswith(": killed by SIGKILL")
+    assert html.index('id="processo-s:3"') < html.index(said) < html.index("</li>", html.index('id="processo-s:3"'))

@@ -204,7 +204,8 @@ async def test_job_page_shows_its_definition_fires_runs_and_errors(panel: Panel)
         "*/15 * * * *",
         "a cada 15 min",
         "/jobs/test",
-        "pause.job.broken",
+        "pausa geral<br>pausa da categoria sync<br>pausa de broken",
+        "1,2 s de 45 min",
         "acoes/job.run?tarefa=broken",
         "45 min",
     ):

@@ -112,6 +112,27 @@ async def test_the_queue_page_counts_states_and_groups_failures_by_cause(plant: 
     assert "default" in (await client.get("/painel/filas?estado=dead")).text
 
 
+async def test_the_address_of_an_error_group_shows_that_group_with_its_error_and_its_actions(plant: Plant) -> None:
+    client = await plant.browser(Scope.OPERATE)
+    signature = signature_of("send", f"HTTP 500 after 7 s: {HOSTILE}")
+    page = (await client.get(f"/painel/filas/default?estado=dead&erro={signature}")).text
+    groups = page[page.index('<div id="grupos"') :].split("</section>")[0]
+    assert ("3×" in groups, "1×" in groups) == (True, False)
+    assert f"bulk.retry?fila=default&amp;erro={signature}" in groups
+    (tag,) = re.findall(r'<span class="tag">(.*?)<a', page)
+    assert ("HTTP 500 after" in tag, signature in tag) == (True, False)
+    item = (await client.get(f"/painel/filas/default/{plant.ids[0]}")).text
+    assert f'href="/painel/filas/default?estado=dead&amp;erro={signature}"' in item
+
+
+async def test_the_tag_of_an_error_group_that_is_gone_says_so(plant: Plant) -> None:
+    client = await plant.browser(Scope.OPERATE)
+    page = (await client.get("/painel/filas/default?estado=dead&erro=0123456789ab")).text
+    (tag,) = re.findall(r'<span class="tag">(.*?)<a', page)
+    assert tag.strip() == "grupo de erro: sem itens agora"
+    assert "Nenhum item corresponde ao filtro." in page
+
+
 async def test_pages_follow_each_other_without_a_gap(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("batuta.web.panel.queues.PAGE", 3)
     client = await plant.browser(Scope.READ)

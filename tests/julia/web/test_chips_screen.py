@@ -11,7 +11,7 @@ import pytest
 
 from app.contexts.telegram.contas import EstadoDaConta
 from app.contexts.telegram.porta import NO_ANSWER
-from batuta.extension import Texts
+from batuta.extension import Language, Texts
 from batuta.reasons import RATE_LIMIT
 from batuta.testing import FakeClock
 from tests import ROOT
@@ -78,6 +78,25 @@ async def test_pages_show_the_names_of_switches_and_limits(painel: Painel) -> No
     assert ("envios por hora" in brakes, "envios/hora" in brakes) == (True, False)
     assert "pilot mode pilot_mode" in english
     assert ("chave “modo piloto” ligada" in job, "chave pilot_mode" in job) == (True, False)
+
+
+@pytest.mark.parametrize("language", ["pt-BR", "en"])
+async def test_every_switch_limit_and_window_has_a_name(painel: Painel, language: Language) -> None:
+    work, texts = painel.julia.work, Texts(language, [TEXTS])
+    keys = {"switch": [rule.key for rule in work.extension.switches.values()]}
+    keys |= {"limit": list(work.limits), "window": list(work.registry.windows)}
+    assert all(keys.values())
+    assert [key for kind, names in keys.items() for key in names if not texts.get(f"{kind}_name.{key}", "")] == []
+    async with painel.browser(*READER) as reader:
+        brakes = text_of(await reader.get(f"/painel/freios?lang={language}"))
+    shown = [texts(f"{kind}_name.{key}") for kind, names in keys.items() for key in names]
+    assert [name for name in shown if name not in brakes] == []
+
+
+async def test_english_pages_name_the_switch_of_a_reason(painel: Painel) -> None:
+    async with painel.browser(*READER) as reader:
+        job = text_of(await reader.get("/painel/tarefas/oferta_autonoma?lang=en"))
+    assert ("switch “pilot mode” is on" in job, "switch pilot_mode is" in job) == (True, False)
 
 
 def test_only_pages_show_the_name_of_a_limit() -> None:

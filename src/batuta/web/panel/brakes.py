@@ -52,6 +52,7 @@ class Waits:
 @dataclass(frozen=True, slots=True)
 class SwitchRow:
     name: str
+    key: str
     is_on: bool
     is_set: bool
     holds: bool
@@ -158,7 +159,7 @@ def _switches(work: Batuta, stored: dict[str, Switch], now: datetime) -> list[Sw
         is_set = switch is not None and (switch.until is None or switch.until > now)
         is_on = bool(switch.on) if switch is not None and is_set else rule.default
         jobs = sorted({job.name for job in work.registry if any(each.key == rule.key for each in job.holds)})
-        rows.append(SwitchRow(name, is_on, is_set, is_on is rule.hold_when, switch if is_set else None, jobs))
+        rows.append(SwitchRow(name, rule.key, is_on, is_set, is_on is rule.hold_when, switch if is_set else None, jobs))
     return rows
 
 

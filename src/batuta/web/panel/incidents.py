@@ -15,6 +15,7 @@ from batuta.kernel.masking import mask
 from batuta.processes.restarts import Restart
 from batuta.runlog.history import BEFORE_ANY
 from batuta.stores.sql.audit import Entry
+from batuta.texts.findings import causes_of
 from batuta.web.auth import note_access
 from batuta.web.context import state_of
 from batuta.web.panel.frame import show, words_of
@@ -33,7 +34,9 @@ _COLUMNS = ("started_at", "resolved_at", "seconds", "from", "to", "score", "sour
 
 
 class Happening(NamedTuple):
-    """A point on the timeline. ``kind`` is the text key of its title; ``codes`` are shown in code format."""
+    """A point on the timeline. ``kind`` is the text key of its title. ``codes`` are shown in code format; ``causes`` are
+    sentences.
+    """
 
     at: datetime
     kind: str
@@ -41,6 +44,7 @@ class Happening(NamedTuple):
     text: str
     codes: tuple[str, ...] = ()
     page: str = ""
+    causes: tuple[str, ...] = ()
 
 
 async def incidents(request: Request) -> HTMLResponse:
@@ -102,13 +106,13 @@ def _of_incident(incident: Incident, words: Words) -> Iterable[Happening]:
     change = text("panel.from_to", before=grade(incident.from_status, words), after=grade(incident.to_status, words))
     score = "" if incident.to_score is None else f" · {incident.to_score}/100"
     by = f" · {mask(str(incident.details['by']))}" if incident.details.get("by") else ""
-    causes = tuple(map(str, incident.details.get("causes") or ()))
     is_open = incident.resolved_at is None
     state = f" · {text('panel.still_open')}" if is_open else ""
-    yield Happening(incident.started_at, "incident", "failing", f"{change}{score}{by}{state}", causes)
+    causes = tuple(causes_of(incident, text))
+    yield Happening(incident.started_at, "incident", "failing", f"{change}{score}{by}{state}", causes=causes)
     if incident.resolved_at is not None:
         took = words.took((incident.duration_seconds or 0) * 1000)
-        yield Happening(incident.resolved_at, "recovery", "ok", text("panel.recovered_after", took=took), causes)
+        yield Happening(incident.resolved_at, "recovery", "ok", text("panel.recovered_after", took=took))
 
 
 def grade(status: str, words: Words) -> str:
@@ -130,7 +134,7 @@ async def incidents_file(request: Request) -> Response:
             each.to_status,
             each.to_score,
             each.trigger_source,
-            ", ".join(map(str, each.details.get("causes") or ())),
+            "; ".join(causes_of(each, words.texts)),
             mask(str(each.details.get("by") or "")),
         ]
         for each in found

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -23,11 +23,11 @@ from batuta.kernel.reasons import decode
 from batuta.kernel.spans import read_span
 from batuta.kernel.suggestions import nearest
 from batuta.kernel.values import dataclass
-from batuta.queue.inspection import ItemFilter, Place
+from batuta.queue.inspection import ErrorGroup, ItemFilter, Place, signature_of
 from batuta.queue.item import ItemState, QueueTable, pause_of_queue
 from batuta.queue.store import Depth
 from batuta.stores.sql.history import is_uuid
-from batuta.stores.sql.queue.inspection import QueueInspection
+from batuta.stores.sql.queue.inspection import QueueInspection, name_of
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.supervise.stacks import stack_of_task
 from batuta.tasks.ends import known_due
@@ -124,16 +124,18 @@ async def queue(request: Request, name: str) -> HTMLResponse:
     given = asked_query(asked, request.query_params)
     after = read_place(request.query_params.get("depois", ""))
     rows, last = await inspection.page(asked, after, PAGE)
-    shows_groups = depth.dead and asked.state is ItemState.DEAD and asked.error is None
-    groups = (await counts.groups(inspection, depth.dead))[:MOST_GROUPS] if shows_groups else []
+    shows_groups = depth.dead and asked.state is ItemState.DEAD
+    groups = await counts.groups(inspection, depth.dead) if shows_groups else []
+    if asked.error is not None:
+        groups = [group for group in groups if group.signature == asked.error]
     values = {
         "queue": name,
         "table": found.table,
         "depth": depth,
         "asked": asked,
-        "filters": tags(given, words),
+        "filters": tags(given, groups, words),
         "states": states(depth, asked),
-        "groups": groups,
+        "groups": groups[:MOST_GROUPS],
         "reason": lambda error: words.reason(decode(error)),
         "items": [show_item(row, found.table, asked.state) for row in map(dict, rows)],
         "older": None if last is None else urlencode({**given, "depois": write_place(last)}),
@@ -184,6 +186,7 @@ async def item(request: Request, name: str, id: str) -> HTMLResponse:
         "waits_for": None if waits_for is None else words.reason(waits_for),
         "facts": facts(values, table, words),
         "payload": pretty(decrypted(payload, table, work.encryption, words)) if is_shown else None,
+        "group": signature_of(name_of(row), row[table.error]) if state == ItemState.DEAD else None,
         "can_retry": is_allowed and state == ItemState.DEAD,
         "can_discard": state == ItemState.DEAD,
         "can_cancel": state in (ItemState.READY, ItemState.RUNNING),
@@ -265,7 +268,8 @@ def write_place(place: Place) -> str:
     return f"{microseconds(place.at)}_{place.id}"
 
 
-def tags(query: Mapping[str, str], words: Words) -> list[FilterTag]:
+def tags(query: Mapping[str, str], groups: Sequence[ErrorGroup], words: Words) -> list[FilterTag]:
+    """Return the filters in the page's address. An error group is shown by its newest error."""
     labels = {
         "nome": "panel.item_name",
         "erro": "panel.error_group",
@@ -273,8 +277,10 @@ def tags(query: Mapping[str, str], words: Words) -> list[FilterTag]:
         "etiqueta": "panel.tag_column",
         "idade": "panel.older_than",
     }
+    errors = [words.reason(decode(group.error)) or words.texts("panel.no_error") for group in groups]
+    shown = {**query, "erro": errors[0] if errors else words.texts("panel.group_is_empty")}
     return [
-        FilterTag(words.texts(label), query[name], f"?{urlencode({k: v for k, v in query.items() if k != name})}")
+        FilterTag(words.texts(label), shown[name], f"?{urlencode({k: v for k, v in query.items() if k != name})}")
         for name, label in labels.items()
         if name in query
     ]

@@ -33,6 +33,7 @@ MOST_REQUESTS = 100
 SHOWN_REQUESTS = 3  # maximum requests shown per process
 MOST_EXPORTED = 10_000
 DAY = timedelta(days=1)
+RECORDED_WITHIN = timedelta(seconds=2)  # the parent may record a restart this long after the new process started
 MISSING, REPLACED = "failing", "unfinished"  # states of a process that has ended: without and with a successor
 _ORDER = {MISSING: 0, REPLACED: 2}
 NOTHING: tuple[object, ...] = (None, {}, [], "", "-")  # stored values that carry no information
@@ -59,8 +60,27 @@ async def processes(request: Request) -> HTMLResponse:
         "requests": requests,
         "shown_requests": SHOWN_REQUESTS,
         "restarts": restarts,
+        "restarted": restarts_of(alive, restarts),
     }
     return show(request, "panel/processes.html.j2", words_of(request), values, live=True)
+
+
+def restarts_of(beats: Sequence[Beat], restarts: Sequence[Restart]) -> dict[str, Restart]:
+    """Return the restart that began each process, by worker id. A restart begins the first process of its role and host
+    that started after it.
+    """
+    found = {}
+    for restart in sorted((each for each in restarts if each.loop is None), key=lambda each: each.at):
+        later = [
+            beat
+            for beat in beats
+            if (beat.role, beat.host) == (restart.worker_name, restart.host)
+            and beat.pid != restart.pid
+            and beat.started_at >= restart.at - RECORDED_WITHIN
+        ]
+        if later:
+            found[min(later, key=lambda beat: beat.started_at).worker_id] = restart
+    return found
 
 
 def process_states(beats: Sequence[Beat], restarts: Iterable[Restart], now: datetime) -> dict[str, str]:

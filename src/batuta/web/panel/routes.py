@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from batuta.access import Scope
 from batuta.dispatch.job import Job
-from batuta.dispatch.plan import pause_of_job, rules_of
+from batuta.dispatch.plan import pause_of_job, possible_holds
 from batuta.engine.extension import Extension
 from batuta.engine.screens import Action
 from batuta.health.jobs import DAY, JobHealth, JobsSeen, JobState
@@ -167,7 +167,7 @@ async def job(request: Request, name: str) -> HTMLResponse:
         health=health,
         why=None if health is None else overview.explain(health, seen, words),
         schedule=crons.in_words(found.cron, words),
-        rules=rules_of(found),
+        holds=possible_holds(found),
         profiles=work.registry.profiles,
         fires=overview.next_fires(found, seen, words),
         rows=rows,

@@ -30,6 +30,10 @@ class Words:
     def reason(self, reason: str | None) -> str | None:
         return None if reason is None else self.texts.reason(reason)
 
+    def window(self, name: str) -> str:
+        """Return the application's name for a window (``window_name.<name>``), or the key of the window."""
+        return self.texts.get(f"window_name.{name}", name)
+
     def plural(self, key: str, count: int) -> str:
         return self.texts(f"panel.{key}_{'one' if count == 1 else 'many'}", count=self.number(count))
 
