@@ -11,6 +11,7 @@ from batuta.extension import Texts
 from batuta.reasons import decode
 from batuta.sql import Row
 
+WAITS, WAITS_BECAUSE = "pendente", "pendente_com_motivo"
 INSTANTS = ("agendar_para", "iniciada_em", "concluida_em", "created_at", "updated_at")
 
 
@@ -64,12 +65,12 @@ def situacao_em_palavras(row: Row) -> dict[str, Any]:
     if row["situacao"] == "excluido":
         return {"medico": str(row["cliente_id"]), "situacao": "excluido", "motivo": row["motivo"]}
     situation = row["status"] or row["situacao"]
-    has_reason = situation in ("bloqueada", "cancelada", "erro")
+    has_ended = situation in ("bloqueada", "cancelada", "erro")
     return {
         "medico": str(row["cliente_id"]),
         "situacao": situation,
-        "motivo": row["outcome"] if has_reason else None,
-        "porque": decode(row["outcome_reason_code"]) if has_reason else None,
+        "motivo": row["outcome"] if has_ended else None,
+        "porque": decode(row["porque"]) if has_ended or situation == WAITS else None,
     }
 
 
@@ -77,7 +78,8 @@ def situacao_em_texto(texts: Texts, document: Mapping[str, Any]) -> str:
     """Return a sentence that says whether and why a doctor received the message of a campaign."""
     motivo, reason = document["motivo"], document.get("porque")
     if reason is not None:
-        return texts(f"campanhas.situacao.{document['situacao']}", motivo=texts.reason(reason))
+        key = WAITS_BECAUSE if document["situacao"] == WAITS else document["situacao"]
+        return texts(f"campanhas.situacao.{key}", motivo=texts.reason(reason))
     kind = "exclusao" if document["situacao"] == "excluido" else "desfecho"
     why = "–" if motivo is None else texts.get(f"estado.{kind}.{motivo}", motivo)
     return texts(f"campanhas.situacao.{document['situacao']}", motivo=why)

@@ -62,9 +62,9 @@ class Agendada:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Causa:
-    """The number of messages of a campaign that were not sent for the same reason."""
+    """The number of messages of a campaign that wait or were not sent, for the same reason."""
 
-    status: str  # bloqueada, cancelada or erro
+    status: str  # pendente, bloqueada, cancelada or erro
     outcome: str
     reason: str | None  # the stored reason, None if only the outcome is known
     messages: int
@@ -81,7 +81,7 @@ class Progresso:
     bloqueadas: Mapping[str, int]
     canceladas: Mapping[str, int]
     erros: Mapping[str, int]
-    causas: Sequence[Causa]  # why messages were blocked, cancelled or failed
+    causas: Sequence[Causa]  # why messages wait, were blocked, cancelled or failed
     excluidos: Mapping[str, int]
     espera: str | None  # why a due campaign does not start, or a started one does not continue
 
@@ -196,7 +196,7 @@ class Campanhas:
             bloqueadas=_count_by_outcome(messages, "bloqueada"),
             canceladas=_count_by_outcome(messages, "cancelada"),
             erros=_count_by_outcome(messages, "erro"),
-            causas=[_cause(each) for each in messages if each["status"] in NOT_SENT],
+            causas=[_cause(each) for each in messages if each["status"] in NOT_SENT or _waits(each)],
             excluidos={each["motivo"]: each["quantos"] for each in people if each["situacao"] == "excluido"},
             espera=await self._why_it_waits(row, na_fila),
         )
@@ -319,10 +319,14 @@ def _count_by_outcome(messages: Sequence[Row], status: str) -> dict[str, int]:
     return dict(counts)
 
 
+def _waits(row: Row) -> bool:
+    return row["status"] == StatusDaMensagem.PENDENTE and row["motivo"] is not None
+
+
 def _cause(row: Row) -> Causa:
     return Causa(
         status=row["status"],
         outcome=row["outcome"] or row["status"],
-        reason=decode(row["outcome_reason_code"]),
+        reason=decode(row["motivo"]),
         messages=row["quantas"],
     )

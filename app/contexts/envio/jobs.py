@@ -15,7 +15,7 @@ from batuta.kernel import Clock
 from batuta.reasons import define
 from batuta.sql import Database, Transaction
 
-WAITED_TOO_LONG = define("esperou_demais", "{outcome}: the message waited too long")
+WAITED_TOO_LONG = define("esperou_demais", "the message waited too long")
 
 AT_MOST: Final = 20
 BATCH: Final = 500

@@ -65,7 +65,7 @@ UNPROVEN = define(
 TAKEN = define("em_outro_processo", "another process is sending the message")
 BEGAN_LATE = define("comecou_tarde", "the call did not begin in time")
 NO_LONGER_ALLOWED = define("nao_pode_mais", "the chip may no longer send the message, or its type changed")
-NOT_SENT = define("nao_enviada", "{outcome}: {why}")
+NOT_SENT = define("nao_enviada", "{why}")
 UNKNOWN_WHETHER_SENT = define("envio_incerto", "it is unknown whether the message was sent: {why}")
 FOUND_AT_GATEWAY = define("achada_no_gateway", "the message was found at the gateway")
 

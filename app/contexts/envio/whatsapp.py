@@ -59,11 +59,11 @@ REST: Final = {400: timedelta(minutes=15), 429: timedelta(minutes=5), 503: timed
 GATEWAY_UNSURE = define(
     "gateway_sem_resposta", "the gateway does not report whether the message was already sent: {why}"
 )
-NO_CHIP_FREE = define("sem_chip", "{outcome}: no chip may send now")
+NO_CHIP_FREE = define("sem_chip", "no chip may send now")
 NOT_ON_WHATSAPP = define("sem_whatsapp", "this number has no WhatsApp account")
 CHIP_BANNED = define("chip_banido", "the chip was banned ({status})")
 CHIP_REFUSED = define("chip_recusado", "refused: {why}")
-CHIP_RESTS = define("chip_descansa", "{outcome}: the chip must rest")
+CHIP_RESTS = define("chip_descansa", "the chip must rest")
 LINE_DOWN_AT_SEND = define("linha_caiu", "the instance was offline during the send")
 FORGETS = define(
     "gateway_esquece",

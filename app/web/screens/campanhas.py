@@ -42,9 +42,12 @@ TONES: Final[Mapping[str, Tone]] = {
     StatusDaCampanha.CONCLUIDA: Tone.OK,
     StatusDaCampanha.CANCELADA: Tone.WAITING,
 }
-GROUPS: Final = {"bloqueada": "bloqueadas", "cancelada": "canceladas", "erro": "erros"}
-# Where an operator can act on messages that were not sent.
-QUEUED: Final = {"erro": f"/filas/{FILA_MENSAGENS.name}?estado=dead"}
+GROUPS: Final = {"pendente": "na_fila", "bloqueada": "bloqueadas", "cancelada": "canceladas", "erro": "erros"}
+# Where an operator can act on messages that wait or were not sent.
+QUEUED: Final = {
+    "pendente": f"/filas/{FILA_MENSAGENS.name}?estado=ready",
+    "erro": f"/filas/{FILA_MENSAGENS.name}?estado=dead",
+}
 ID: Final = Field(name="campanha", kind=FieldKind.HIDDEN, required=True, longest=20)
 
 

@@ -587,7 +587,7 @@ async def test_listener_never_sends_even_as_the_only_chip(office: Office, doctor
     id = await office.put(doctor)
     await office.works()
     row = await office.message(id)
-    assert (row["status"], row["erro"]) == ("pendente", "FAILED_NO_CAPACITY: no chip may send now")
+    assert (row["status"], row["erro"]) == ("pendente", "no chip may send now")
     assert (office.line.receipts, row["tentativas"]) == ([], 0)
 
 

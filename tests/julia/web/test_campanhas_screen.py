@@ -7,7 +7,8 @@ import pytest
 
 from app.contexts.campanhas.model import TipoDeCampanha
 from app.contexts.campanhas.service import NovaCampanha
-from app.contexts.envio.whatsapp import NOT_ON_WHATSAPP
+from app.contexts.envio.whatsapp import NO_CHIP_FREE, NOT_ON_WHATSAPP
+from app.contexts.mensagens.desfecho import Desfecho
 from batuta.reasons import encode
 from batuta.testing import FakeClock
 from tests.julia.tables import add_doctor, one, rows, write
@@ -73,6 +74,24 @@ async def test_failures_are_counted_by_their_stored_cause_with_a_link_to_the_que
     )
     assert "1 falharam" in shown
     assert '/painel/filas/fila_mensagens?estado=dead">este número' in page.text
+
+
+@pytest.mark.parametrize(
+    ("language", "why", "person"),
+    [
+        ("pt-BR", "1 nenhum chip pode enviar agora na fila", "está na fila: nenhum chip pode enviar agora"),
+        ("en", "1 no chip may send now queued", "is queued: no chip may send now"),
+    ],
+)
+async def test_page_says_why_messages_wait(painel: Painel, language: str, why: str, person: str) -> None:
+    id = await campaign(painel)
+    held = encode(NO_CHIP_FREE(outcome=Desfecho.FAILED_NO_CAPACITY.value))
+    await write(painel.database, "UPDATE fila_mensagens SET erro = :why", why=held)
+    async with painel.browser(*READER) as reader:
+        page = await reader.get(f"/painel/campanhas/{id}?lang={language}")
+    shown = text_of(page)
+    assert (why in shown, person in shown, "FAILED_" in shown) == (True, True, False)
+    assert '/painel/filas/fila_mensagens?estado=ready">' in page.text
 
 
 @pytest.mark.parametrize(
