@@ -267,7 +267,7 @@ def open_circuit(
         cli_context(context),
         name,
         "open",
-        lambda work: work.circuits.open(name, lasts=lasts, reason=reason or current_user()),
+        lambda work: work.circuits.open(name, lasts=lasts, by=current_user(), reason=reason),
         {"reason": reason, "for": span},
         as_json,
     )

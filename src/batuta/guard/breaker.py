@@ -36,6 +36,8 @@ PROBE_LATE = define("probe_late", "the probe timed out")
 PROBE_FAILED = define("probe_failed", "the probe failed ({error})")
 RESET_BY = define("circuit_reset", "reset by {by}")
 RESET_BECAUSE = define("circuit_reset_because", "reset by {by}: {reason}")
+OPENED_BY = define("circuit_opened", "opened by {by}")
+OPENED_BECAUSE = define("circuit_opened_because", "opened by {by}: {reason}")
 SHORTEST_RESET = timedelta(seconds=1)
 LONGEST_RESET = timedelta(days=1)
 # Held callers retry at different instants, spread over this time or over the reset if it is shorter. So they do not

@@ -84,11 +84,14 @@ class Circuits:
         self.breaker(name).learn(after)
         return after
 
-    async def open(self, name: str, *, lasts: timedelta | None, reason: str) -> Circuit:
-        """Open a circuit by hand for the time ``lasts``. None means the reset time in the circuit's rule."""
+    async def open(self, name: str, *, lasts: timedelta | None, by: str, reason: str = "") -> Circuit:
+        """Open a circuit by hand for the time ``lasts``. None means the reset time in the circuit's rule. The
+        reason is stored in the circuit's history.
+        """
         rule = self.rule_of(name)
+        why = decisions.OPENED_BECAUSE(by=by, reason=reason) if reason else decisions.OPENED_BY(by=by)
         return await self._change(
-            name, lambda circuit, now: decisions.force_open(circuit, lasts or rule.reset, reason, now)
+            name, lambda circuit, now: decisions.force_open(circuit, lasts or rule.reset, why, now)
         )
 
     async def probe(self, name: str) -> Circuit:

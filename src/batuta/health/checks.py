@@ -229,7 +229,7 @@ def _circuit(circuit: Circuit, behind: Mapping[str, str]) -> Report:
         severity=Severity.CRITICAL if is_open and not colon else Severity.WARNING,
         source="circuit_breaker",
         cause=f"circuit.{circuit.name}",
-        says="circuit_open" if is_open else "circuit_half_open",
+        says="circuit_half_open" if not is_open else "circuit_open" if circuit.failures else "circuit_opened",
         facts={"circuit": circuit.name, "failures": circuit.failures},
         value=circuit.failures,
         since=circuit.opened_at,

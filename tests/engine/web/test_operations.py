@@ -203,6 +203,10 @@ async def test_a_circuit_is_forced_open_for_a_time_and_probed(panel: Panel) -> N
     panel.work.circuit("mail")
     page = await act(panel, "circuit.open", circuito="mail", prazo="2h", motivo="manutenção", voltar="/painel/freios")
     assert "próximo teste" in page.text
+    assert "aberto por local: manutenção" in page.text
+    assert "opened by local: manutenção" in (await panel.ask("/painel/freios?lang=en")).text
+    finding = (await panel.ask("/painel")).text
+    assert ("o disjuntor mail está aberto: nenhuma chamada" in finding, "0 falhas seguidas" in finding) == (True, False)
     (circuit,) = await panel.work.circuits.look()
     assert circuit.tries_at == panel.clock.now() + timedelta(hours=2)
     assert await last_entry(panel) == ("local", "circuit.open", "mail")

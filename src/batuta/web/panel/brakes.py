@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 
 from batuta.dispatch.plan import PAUSE_ALL, pause_of_category, pause_of_job
 from batuta.engine.batuta import Batuta
+from batuta.guard.breaker import Circuit, CircuitState
 from batuta.guard.switches import Switch
 from batuta.kernel.reasons import Reason, decode
 from batuta.kernel.values import dataclass
@@ -21,6 +22,8 @@ from batuta.web.panel.frame import show, words_of
 from batuta.web.panel.words import Words
 
 HOURS = 24
+DAY = timedelta(hours=HOURS)
+MOST_TRANSITIONS = 10  # newest changes of a circuit that are searched for the reason why it was opened
 MOST_COMPARED = 200  # maximum waiting items per queue that are grouped by reason
 MOST_NAMES = 6
 
@@ -79,7 +82,8 @@ async def brakes(request: Request) -> HTMLResponse:
     values = {
         "pauses": await _pauses(work, switches, words.now),
         "switches": _switches(work, switches, words.now),
-        "circuits": await work.circuits.look(),
+        "circuits": (circuits := await work.circuits.look()),
+        "opened": {each.name: await _why_open(work, each, words) for each in circuits if each.opened_at is not None},
         "limits": [(limit, None if limit.each else used[limit.name]) for limit in work.limits.values()],
         "windows": [_draw(name, each, work, words) for name, each in work.registry.windows_now(controls).items()],
         "task_limits": sorted(work.declared_limits(), key=lambda limits: limits.task),
@@ -90,6 +94,15 @@ async def brakes(request: Request) -> HTMLResponse:
         "is_all_paused": _is_on(switches.get(PAUSE_ALL), words.now),
     }
     return show(request, "panel/brakes.html.j2", words, values, live=True)
+
+
+async def _why_open(work: Batuta, circuit: Circuit, words: Words) -> str | None:
+    """Return why a circuit was opened. If its history does not say so, return its last error."""
+    assert circuit.opened_at is not None
+    for each in await work.circuits.history(circuit.name, circuit.opened_at - DAY, MOST_TRANSITIONS):
+        if each.after is CircuitState.OPEN:
+            return words.reason(each.reason)
+    return words.reason(circuit.last_error)
 
 
 def _is_on(switch: Switch | None, now: datetime) -> bool:

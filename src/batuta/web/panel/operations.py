@@ -340,7 +340,7 @@ class Breakers:
     async def _open(self, call: ActionCall) -> ActionResult:
         circuit = await self._find(call)
         await self._work.circuits.open(
-            circuit.name, lasts=read_span(call.values["prazo"]), reason=call.values["motivo"]
+            circuit.name, lasts=read_span(call.values["prazo"]), by=call.caller, reason=call.values["motivo"]
         )
         return ActionResult(says="panel.done.circuit_opened", facts={"circuit": circuit.name}, tone=Tone.HELD)
 

@@ -36,7 +36,7 @@ function rememberFilter() {
 
 if (form) {
   const changed = () => { filter(); rememberFilter(); };
-  form.addEventListener("input", changed);
+  for (const kind of ["input", "search"]) form.addEventListener(kind, changed); // Escape clears a search field and sends only "search"
   form.addEventListener("submit", (event) => { event.preventDefault(); changed(); });
   form.querySelector("button").hidden = true;
   $("limpar").addEventListener("click", (event) => {

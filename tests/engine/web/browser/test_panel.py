@@ -85,6 +85,28 @@ async def test_page_shows_every_job_and_typing_filters_them(dashboard: Dashboard
     await expect(rows).to_have_count(3)
 
 
+async def test_escape_clears_the_search_and_its_filter(dashboard: Dashboard) -> None:
+    page = await dashboard.visit("/painel/tarefas")
+    rows = page.locator("tr[data-text]:visible")
+    await page.keyboard.press("/")
+    await page.keyboard.type("broken")
+    await expect(rows).to_have_count(1)
+    await page.keyboard.press("Escape")
+    await expect(rows).to_have_count(len(STATES))
+    assert "q=" not in page.url
+
+
+async def test_an_empty_live_part_leaves_no_gap_and_keys_are_shown_as_typed(dashboard: Dashboard) -> None:
+    @dashboard.panel.work.task()
+    async def send() -> None: ...
+
+    page = await dashboard.visit("/painel/filas/default")
+    gap = "document.querySelector('#itens').getBoundingClientRect().top - document.querySelector('#estados').getBoundingClientRect().bottom"
+    assert await page.evaluate(gap) <= 20
+    first = "getComputedStyle(document.querySelector('#teclas dt'), '::first-letter').textTransform"
+    assert await page.evaluate(first) == "none"
+
+
 async def test_filter_is_a_form_without_a_script(dashboard: Dashboard) -> None:
     page = await dashboard.visit("/painel/tarefas", java_script_enabled=False)
     await page.get_by_role("searchbox").fill("broken")
