@@ -10,6 +10,7 @@ PAUSED_CATEGORY = define("paused_category", "category {name} is paused{setting}"
 PAUSED_JOB = define("paused_job", "job {name} is paused{setting}")
 LIFTED_LATER = define("lifted_later", "switch {switch} held the job at that time; {by} released it later")
 PAUSE_LIFTED_LATER = define("pause_lifted_later", "a pause held the job at that time; {by} released it later")
+PAUSES = (PAUSED_ALL, PAUSED_CATEGORY, PAUSED_JOB, PAUSE_LIFTED_LATER)
 WINDOW_CLOSED = define("window_closed", "window {window} is closed")
 SWITCHES_UNREADABLE = define("switches_unreadable", "the switches cannot be read")
 BY_HAND = define("by_hand", "run by hand although held: {why}")
@@ -79,6 +80,12 @@ def hold_reason(why: str) -> Reason:
     job.
     """
     return HELD(why=why)
+
+
+def is_pause(reason: str | None) -> bool:
+    """Return whether a fire was skipped because an operator had paused the job, its category or everything."""
+    why = reason.facts.get("why") if isinstance(reason, Reason) and reason.code == HELD else None
+    return code_of(why if isinstance(why, str) else None) in PAUSES
 
 
 def is_partial(reason: str | None) -> bool:

@@ -16,7 +16,8 @@ from app.settings import Settings
 from app.web.api import create_app
 from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta
-from batuta.runlog.reasons import BY_HAND, WINDOW_CLOSED, hold_reason
+from batuta.guard.switches import SET_BY_WHY, SWITCH_OFF
+from batuta.runlog.reasons import BY_HAND, PAUSED_JOB, WINDOW_CLOSED, hold_reason
 from batuta.schedule.cron import parse
 from batuta.testing.clock import START
 from batuta.texts import Language, Texts, fold
@@ -187,6 +188,25 @@ async def test_first_page_leads_from_a_job_that_did_not_run_to_its_reason_and_it
     # The page of the job answers the question about that fire without a further input.
     job = (await panel.ask("/painel/tarefas/overdue?lang=en")).text
     assert "no record" in job.partition('id="porque-titulo"')[2].partition("</section>")[0]
+
+
+async def test_first_page_offers_to_run_a_job_whose_pause_was_released_until_it_runs(panel: Panel) -> None:
+    async def listed() -> str:
+        page = (await panel.ask("/painel?lang=en")).text
+        section = page.partition('id="nao-rodaram"')[2].partition("</section>")[0]
+        rows = dict(re.findall(r'<li data-job="(\w+)">(.*?)</li>', section, re.DOTALL))
+        return rows.get("broken", "")
+
+    switched_off = hold_reason(SWITCH_OFF(switch="broken.enabled", setting=""))
+    await panel.keep("broken", 3 * MINUTE, "skipped", reason=switched_off)
+    assert await listed() == ""  # a switch that is off is the plan of its operators
+    paused = hold_reason(PAUSED_JOB(name="broken", setting=SET_BY_WHY(by="rui", said="repair")))
+    await panel.keep("broken", 2 * MINUTE, "skipped", reason=paused)
+    row = await listed()
+    assert "held: job broken is paused, set by rui: repair" in row
+    assert ("/acoes/job.run?tarefa=broken" in row, "/acoes/resume" in row) == (True, False)
+    await panel.keep("broken", MINUTE)
+    assert await listed() == ""
 
 
 async def test_first_page_says_once_that_everything_is_paused(panel: Panel) -> None:

@@ -12,6 +12,7 @@ from batuta.health.finding import Assessment, Finding, Grade, Severity
 from batuta.health.jobs import JobHealth, JobsSeen, JobState
 from batuta.health.queues import Pulse
 from batuta.kernel.values import dataclass
+from batuta.runlog.reasons import is_pause
 from batuta.texts.findings import message_of, next_on_page, next_step_of
 from batuta.web.panel.overview import root_findings
 from batuta.web.panel.words import Words
@@ -179,8 +180,8 @@ def _step_of_queue(says: str, queue: str) -> NextStep:
 
 
 def jobs_not_run(seen: JobsSeen, words: Words) -> list[NotRun]:
-    """Return the jobs whose last expected fire did not run: late jobs, missed fires, and jobs that a pause holds back.
-    If everything is paused, return a single entry.
+    """Return the jobs whose last expected fire did not run: late jobs, missed fires, and jobs that a pause holds or
+    held. If everything is paused, return a single entry.
     """
     if (switch := _pause(PAUSE_ALL, seen)) is not None:
         return [NotRun("", switch.set_at, _why_paused(switch), "all:")]
@@ -196,7 +197,7 @@ def _not_run(health: JobHealth, seen: JobsSeen, words: Words) -> NotRun | None:
             return NotRun(job.name, last.started_at, _why_paused(switch), target)
     if health.is_stale:
         return NotRun(job.name, health.expected_at, words.reason(health.why) or "", "")
-    if last is not None and last.status == "missed":
+    if last is not None and (last.status == "missed" or is_pause(last.reason)):
         return NotRun(job.name, last.started_at, words.reason(last.reason) or "", "")
     return None
 
