@@ -363,19 +363,23 @@ async def test_the_form_names_what_it_pauses_and_shows_a_command_that_works(
 
 
 @pytest.mark.parametrize(
-    ("language", "action", "facts"),
+    ("language", "action", "facts", "paused"),
     [
-        ("pt-BR", "mudou uma chave ou pausa", "posição: ligada · motivo: manutenção · até: 05/01/2026 11:00"),
-        ("en", "changed a switch or pause", "position: on · reason: manutenção · until: "),
+        (
+            *("pt-BR", "mudou uma chave ou pausa"),
+            *("posição: ligada · motivo: manutenção · até: 05/01/2026 11:00", "pausa: tarefa agendada pulse"),
+        ),
+        ("en", "changed a switch or pause", "position: on · reason: manutenção · until: ", "pause: job pulse"),
     ],
 )
 async def test_the_audit_log_shows_the_reason_in_the_language_and_zone_of_the_reader(
-    panel: Panel, language: str, action: str, facts: str
+    panel: Panel, language: str, action: str, facts: str, paused: str
 ) -> None:
     await act(panel, "pause", alvo="job:pulse", prazo="2h", motivo="manutenção")
     html = (await panel.ask(f"/painel/auditoria?lang={language}")).text
     assert f'<span title="switch.set">{action}</span>' in html
     assert facts in html
+    assert f'<span title="pause.job.pulse">{paused}</span>' in html
     assert action in (await panel.ask(f"/painel/incidentes?acoes=sim&lang={language}")).text
 
 

@@ -10,6 +10,7 @@ from app.contexts.campanhas.service import NovaCampanha
 from app.contexts.envio.whatsapp import NO_CHIP_FREE, NOT_ON_WHATSAPP
 from app.contexts.mensagens.desfecho import Desfecho
 from batuta.reasons import encode
+from batuta.sql import AuditLog
 from batuta.testing import FakeClock
 from tests.julia.tables import add_doctor, one, rows, write
 from tests.julia.web.painel import OPERATOR, READER, SENDER, Painel, act, open_painel, text_of
@@ -136,6 +137,26 @@ async def test_resume_and_schedule_need_the_scope_send(painel: Painel) -> None:
             assert refused.status_code == 403
         assert "campanha.retomar" not in (await operator.get(f"/painel/campanhas/{id}")).text
     assert await status(painel, id) == "pausada"
+
+
+@pytest.mark.parametrize(
+    ("language", "state", "switch"),
+    [("pt-BR", "situação: concluída", "modo piloto"), ("en", "state: completed", "pilot mode")],
+)
+async def test_audit_log_shows_states_and_switches_in_the_language_of_the_reader(
+    painel: Painel, language: str, state: str, switch: str
+) -> None:
+    now = painel.clock.now()
+    await painel.julia.work.switches.set("pilot_mode", True, by="ana", reason="ativa", now=now)
+    async with painel.julia.work.database.transaction() as transaction:
+        note = AuditLog(painel.julia.work.database.dialect, painel.julia.work.ids).note
+        subject, after = "campanha:1", {"status": "concluida", "motivo": "concluida"}
+        await note(
+            transaction, actor="ana", action="campanha.pausar", subject=subject, before=None, after=after, now=now
+        )
+    async with painel.browser(*READER) as reader:
+        page = text_of(await reader.get(f"/painel/auditoria?lang={language}"))
+    assert (state in page, ": concluida" in page, switch in page) == (True, True, True)
 
 
 async def test_draft_is_scheduled(painel: Painel) -> None:

@@ -19,7 +19,7 @@ from batuta.texts.findings import causes_of
 from batuta.web.auth import note_access
 from batuta.web.context import state_of
 from batuta.web.panel.frame import show, words_of
-from batuta.web.panel.records import DAY, title_of, write_csv
+from batuta.web.panel.records import DAY, subject_of, title_of, write_csv
 from batuta.web.panel.words import Words
 
 PERIOD = timedelta(days=30)
@@ -93,7 +93,7 @@ def timeline(
             "action",
             "running",
             f"{mask(each.actor)}: {title_of(each.action, known, words)}",
-            (mask(each.subject),),
+            (subject_of(each, words),),
         )
         for each in actions
         if not each.action.startswith(_ACCESS)

@@ -34,8 +34,10 @@ SHOWN_REQUESTS = 3  # maximum requests shown per process
 MOST_EXPORTED = 10_000
 DAY = timedelta(days=1)
 RECORDED_WITHIN = timedelta(seconds=2)  # the parent may record a restart this long after the new process started
+PAUSE = "pause."  # prefix of the switches that pauses set
 MISSING, REPLACED = "failing", "unfinished"  # states of a process that has ended: without and with a successor
 _ORDER = {MISSING: 0, REPLACED: 2}
+WRITTEN = ("reason", "motivo")  # facts that an operator wrote
 NOTHING: tuple[object, ...] = (None, {}, [], "", "-")  # stored values that carry no information
 _COLUMNS = ("at", "actor", "action", "subject", "facts")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?[+-]\d\d:\d\d$")
@@ -117,6 +119,7 @@ async def audit(request: Request) -> Response:
         "facts": partial(describe, words=words),
         "title_of": lambda action: title_of(action, state_of(request).actions, words),
         "mask": mask,
+        "subject_of": partial(subject_of, words=words),
     }
     return show(request, "panel/audit.html.j2", words, values, live=values["is_first"] is True)
 
@@ -157,6 +160,19 @@ def title_of(action: str, actions: Mapping[str, Action], words: Words) -> str:
     return known or (words.texts(actions[action].label) if action in actions else action)
 
 
+def subject_of(entry: Entry, words: Words) -> str:
+    """Return the object of an entry, with personal data masked. A switch and a pause have the name that other pages
+    show.
+    """
+    texts = words.texts
+    if known := texts.get(f"switch_name.{entry.subject}", ""):
+        return known
+    kind, _, name = entry.subject.removeprefix(PAUSE).partition(".")
+    if entry.subject.startswith(PAUSE) and (target := texts.get(f"panel.target_{kind}", "")):
+        return texts("panel.pause_of", target=target.format(name=name))
+    return mask(entry.subject)
+
+
 def _fact(name: str, value: Json, words: Words) -> str:
     return f"{words.texts.get(f'audit_fact.{name}', name)}: {_value(name, value, words)}"
 
@@ -174,7 +190,8 @@ def _value(name: str, value: Json, words: Words) -> str:
         case str() if name == "state":
             return words.texts.get(f"item_state.{value}", words.texts.get(f"circuit.{value}", value))
         case str():
-            return words.reason(decode(value)) or value
+            known = "" if name in WRITTEN else words.texts.get(f"audit_value.{value}", "")
+            return known or words.reason(decode(value)) or value
         case _:
             return str(value)
 
