@@ -125,6 +125,24 @@ async def test_the_address_of_an_error_group_shows_that_group_with_its_error_and
     assert f'href="/painel/filas/default?estado=dead&amp;erro={signature}"' in item
 
 
+async def test_the_first_page_of_an_error_group_is_full_although_newer_items_have_other_errors(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("batuta.web.panel.queues.PAGE", 2)
+    monkeypatch.setattr("batuta.stores.sql.queue.inspection.BATCH", 1)
+    for age, id in enumerate(plant.ids[:4]):
+        error = "timeout" if age >= 1 else "no such person"
+        await fail(plant.work, id=id, error=error, now=plant.work.clock.now() - timedelta(minutes=age))
+    client = await plant.browser(Scope.READ)
+    address = f"/painel/filas/default?estado=dead&erro={signature_of('send', 'timeout')}"
+    first = (await client.get(address)).text
+    following = re.search(r'rel="next" href="\?([^"]+)"', first)
+    assert following
+    second = (await client.get(f"/painel/filas/default?{following[1].replace('&amp;', '&')}")).text
+    shown = [re.findall(r'value="([0-9a-f-]{36})" aria-label', page) for page in (first, second)]
+    assert shown == [plant.ids[1:3], plant.ids[3:4]]
+
+
 async def test_the_tag_of_an_error_group_that_is_gone_says_so(plant: Plant) -> None:
     client = await plant.browser(Scope.OPERATE)
     page = (await client.get("/painel/filas/default?estado=dead&erro=0123456789ab")).text

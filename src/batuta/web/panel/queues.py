@@ -123,7 +123,7 @@ async def queue(request: Request, name: str) -> HTMLResponse:
     asked = read_filter(request.query_params, depth, words.now)
     given = asked_query(asked, request.query_params)
     after = read_place(request.query_params.get("depois", ""))
-    rows, last = await inspection.page(asked, after, PAGE)
+    rows, last = await inspection.full_page(asked, after, PAGE)
     shows_groups = depth.dead and asked.state is ItemState.DEAD
     groups = await counts.groups(inspection, depth.dead) if shows_groups else []
     if asked.error is not None:

@@ -26,6 +26,7 @@ TASKS = "tasks"
 MOST_GROUPED = 20_000  # maximum number of dead items that are grouped by their error
 MOST_ERRORS = 1_000
 MOST_COUNTED = 20_000
+MOST_SEARCHED = 10_000  # maximum number of items that are compared with an error group for one page
 BATCH = 1_000
 LAST = Place(datetime(9999, 1, 1, tzinfo=UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff")
 FIRST = Place(datetime(1, 1, 2, tzinfo=UTC), "00000000-0000-0000-0000-000000000000")
@@ -153,8 +154,27 @@ class QueueInspection:
         shown = [row for row in rows if asked.error is None or asked.matches(name_of(row), row[self.table.error])]
         if len(rows) < limit:
             return shown, None
-        last = rows[-1]
-        return shown, Place(last[order_column(self.table, asked.state)] or start.at, str(last[self.table.id]))
+        return shown, self._place(rows[-1], asked, start)
+
+    async def full_page(self, asked: ItemFilter, after: Place | None, limit: int) -> tuple[list[Row], Place | None]:
+        """Return a page as ``page`` does. If the filter names an error group, search at most MOST_SEARCHED items until
+        the page is full.
+        """
+        if asked.error is None:
+            return await self.page(asked, after, limit)
+        found: list[Row] = []
+        place = after
+        for _ in range(MOST_SEARCHED // BATCH):
+            rows, place = await self.page(asked, place, BATCH)
+            found += rows
+            if place is None or len(found) > limit:
+                break
+        if len(found) <= limit:
+            return found, place
+        return found[:limit], self._place(found[limit - 1], asked, after or LAST)
+
+    def _place(self, row: Row, asked: ItemFilter, start: Place) -> Place:
+        return Place(row[order_column(self.table, asked.state)] or start.at, str(row[self.table.id]))
 
     async def count(self, asked: ItemFilter) -> int:
         """Return the number of items that a filter matches, at most MOST_COUNTED."""
