@@ -7,11 +7,12 @@ from typing import Any, Final
 
 from app.composition.julia import Julia
 from app.contexts.agendamentos.importacao import Importacao, resultado
-from app.contexts.agendamentos.model import StatusDaLeitura
+from app.contexts.agendamentos.model import ColunasIncertas, StatusDaLeitura
 from app.contexts.agendamentos.planilha.arquivo import MOST_BYTES
 from app.contexts.agendamentos.relato import arquivo_coberto
 from app.web.screens.missing import refuse_missing
 from app.web.screens.pages import is_id, word
+from batuta.errors import ActionRefused
 from batuta.extension import (
     Action,
     ActionCall,
@@ -24,6 +25,7 @@ from batuta.extension import (
     Tone,
     Visit,
 )
+from batuta.reasons import define
 from batuta.sql import Row
 
 PATH: Final = "/agendamentos"
@@ -34,6 +36,11 @@ FILE, COLUMNS = "arquivo", "colunas"
 FORM_BYTES: Final = 64 * 1024
 # Largest number of readings that one action repeats.
 MOST_AGAIN: Final = 1000
+COLUMNS_PROPOSED: Final = define(
+    "colunas_propostas",
+    "the titles of the spreadsheet are not all known: check the proposed columns below and import it again; later files"
+    " with these titles do not need this",
+)
 TONES: Final[Mapping[str, Tone]] = {
     "recebendo": Tone.RUNNING,
     "em_andamento": Tone.RUNNING,
@@ -74,7 +81,10 @@ class Acts:
         return Preview(says="tela.agendamentos.previa", values={COLUMNS: "\n".join(proposed)})
 
     async def import_file(self, call: ActionCall) -> ActionResult:
-        row = await self.service().importar(call.files[FILE], _name(call), by=call.caller, colunas=_lines(call))
+        try:
+            row = await self.service().importar(call.files[FILE], _name(call), by=call.caller, colunas=_lines(call))
+        except ColunasIncertas:  # the form contains the proposal
+            raise ActionRefused(why=COLUMNS_PROPOSED()) from None
         await self._julia().work.access.note(
             actor=call.caller, action="access.import", subject="agendamentos.importar", count=row["imported"]
         )

@@ -50,6 +50,8 @@ async def test_unknown_title_is_refused_with_a_proposal_that_the_operator_confir
     async with painel.browser(*OPERATOR) as operator:
         refused = await upload(operator, UNKNOWN)
         assert refused.status_code == 422
+        alert = refused.text.partition('role="alert">')[2].partition("</p>")[0]
+        assert ("confira as colunas propostas abaixo" in alert, "--coluna" in refused.text) == (True, False)
         proposed = refused.text.partition("<textarea")[2].partition(">")[2].partition("</textarea>")[0]
         assert proposed.strip() == "Quando=data"
         assert not await rows(painel.database, "SELECT id FROM importacoes")

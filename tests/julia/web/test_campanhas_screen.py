@@ -150,13 +150,13 @@ async def test_audit_log_shows_states_and_switches_in_the_language_of_the_reader
     await painel.julia.work.switches.set("pilot_mode", True, by="ana", reason="ativa", now=now)
     async with painel.julia.work.database.transaction() as transaction:
         note = AuditLog(painel.julia.work.database.dialect, painel.julia.work.ids).note
-        subject, after = "campanha:1", {"status": "concluida", "motivo": "concluida"}
+        subject, after = "campanha:1", {"status": "concluida"}
         await note(
             transaction, actor="ana", action="campanha.pausar", subject=subject, before=None, after=after, now=now
         )
     async with painel.browser(*READER) as reader:
         page = text_of(await reader.get(f"/painel/auditoria?lang={language}"))
-    assert (state in page, ": concluida" in page, switch in page) == (True, True, True)
+    assert (state in page, switch in page) == (True, True)
 
 
 async def test_draft_is_scheduled(painel: Painel) -> None:

@@ -37,7 +37,6 @@ RECORDED_WITHIN = timedelta(seconds=2)  # the parent may record a restart this l
 PAUSE = "pause."  # prefix of the switches that pauses set
 MISSING, REPLACED = "failing", "unfinished"  # states of a process that has ended: without and with a successor
 _ORDER = {MISSING: 0, REPLACED: 2}
-WRITTEN = ("reason", "motivo")  # facts that an operator wrote
 NOTHING: tuple[object, ...] = (None, {}, [], "", "-")  # stored values that carry no information
 _COLUMNS = ("at", "actor", "action", "subject", "facts")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?[+-]\d\d:\d\d$")
@@ -190,8 +189,7 @@ def _value(name: str, value: Json, words: Words) -> str:
         case str() if name == "state":
             return words.texts.get(f"item_state.{value}", words.texts.get(f"circuit.{value}", value))
         case str():
-            known = "" if name in WRITTEN else words.texts.get(f"audit_value.{value}", "")
-            return known or words.reason(decode(value)) or value
+            return words.texts.get(f"audit_value.{value}", "") or words.reason(decode(value)) or value
         case _:
             return str(value)
 
