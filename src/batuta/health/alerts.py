@@ -218,9 +218,7 @@ def _add_causes(details: Mapping[str, Any], found: Sequence[Finding]) -> dict[st
     """Return the details of an incident with further causes. Each cause has the text key and the facts of its message,
     so that readers of every language get a sentence.
     """
-    messages = {
-        finding.cause: {"code": finding.message_key, "facts": encode_facts(finding.facts)} for finding in found
-    }
+    messages = {finding.cause: {"code": finding.message_key, "facts": encode_facts(finding.facts)} for finding in found}
     causes = [*details.get("causes", []), *messages]
     return {**details, "causes": causes, "messages": {**details.get("messages", {}), **messages}}
 

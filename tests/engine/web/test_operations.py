@@ -201,13 +201,15 @@ async def test_two_runs_are_compared_and_differences_are_marked(panel: Panel) ->
 
 async def test_a_circuit_is_forced_open_for_a_time_and_probed(panel: Panel) -> None:
     panel.work.circuit("mail")
+    panel.work.circuit("bank")
     page = await act(panel, "circuit.open", circuito="mail", prazo="2h", motivo="manutenção", voltar="/painel/freios")
+    assert page.text.index("<b>mail</b>") < page.text.index("<b>bank</b>")  # an open circuit comes first
     assert "próximo teste" in page.text
     assert "aberto por local: manutenção" in page.text
     assert "opened by local: manutenção" in (await panel.ask("/painel/freios?lang=en")).text
     finding = (await panel.ask("/painel")).text
     assert ("o disjuntor mail está aberto: nenhuma chamada" in finding, "0 falhas seguidas" in finding) == (True, False)
-    (circuit,) = await panel.work.circuits.look()
+    circuit = {each.name: each for each in await panel.work.circuits.look()}["mail"]
     assert circuit.tries_at == panel.clock.now() + timedelta(hours=2)
     assert await last_entry(panel) == ("local", "circuit.open", "mail")
     await act(panel, "circuit.probe", circuito="mail", motivo="voltou")

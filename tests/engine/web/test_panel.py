@@ -194,7 +194,7 @@ async def test_first_page_offers_to_run_a_job_whose_pause_was_released_until_it_
     async def listed() -> str:
         page = (await panel.ask("/painel?lang=en")).text
         section = page.partition('id="nao-rodaram"')[2].partition("</section>")[0]
-        rows = dict(re.findall(r'<li data-job="(\w+)">(.*?)</li>', section, re.DOTALL))
+        rows: dict[str, str] = dict(re.findall(r'<li data-job="(\w+)">(.*?)</li>', section, re.DOTALL))
         return rows.get("broken", "")
 
     switched_off = hold_reason(SWITCH_OFF(switch="broken.enabled", setting=""))

@@ -82,7 +82,9 @@ async def brakes(request: Request) -> HTMLResponse:
     values = {
         "pauses": await _pauses(work, switches, words.now),
         "switches": _switches(work, switches, words.now),
-        "circuits": (circuits := await work.circuits.look()),
+        "circuits": (
+            circuits := sorted(await work.circuits.look(), key=lambda each: each.state is CircuitState.CLOSED)
+        ),
         "opened": {each.name: await _why_open(work, each, words) for each in circuits if each.opened_at is not None},
         "limits": [(limit, None if limit.each else used[limit.name]) for limit in work.limits.values()],
         "windows": [_draw(name, each, work, words) for name, each in work.registry.windows_now(controls).items()],

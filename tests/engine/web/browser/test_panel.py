@@ -101,8 +101,10 @@ async def test_an_empty_live_part_leaves_no_gap_and_keys_are_shown_as_typed(dash
     async def send() -> None: ...
 
     page = await dashboard.visit("/painel/filas/default")
-    gap = "document.querySelector('#itens').getBoundingClientRect().top - document.querySelector('#estados').getBoundingClientRect().bottom"
-    assert await page.evaluate(gap) <= 20
+    tabs, items = await page.locator("#estados").bounding_box(), await page.locator("#itens").bounding_box()
+    assert tabs is not None
+    assert items is not None
+    assert items["y"] - tabs["y"] - tabs["height"] <= 20
     first = "getComputedStyle(document.querySelector('#teclas dt'), '::first-letter').textTransform"
     assert await page.evaluate(first) == "none"
 
