@@ -21,6 +21,8 @@ from batuta.queue.outcome import TIMED_OUT
 from batuta.stores.sql.queries import query_of
 from batuta.testing.clock import START
 from batuta.texts import LANGUAGES, Language, Texts
+from batuta.texts.findings import message_of
+from batuta.web.live import live_parts
 from batuta.web.panel import now
 from batuta.web.panel.words import Words
 from tests.engine.web.browser.panel import Panel, open_panel
@@ -253,15 +255,9 @@ async def test_incidents_restarts_actions_and_recoveries_share_one_timeline(pane
     assert await last_entry(panel) == ("local", "access.export", "/painel/incidentes.csv")
 
 
-@pytest.mark.parametrize(
-    ("language", "cause"),
-    [
-        ("pt-BR", "a verificação jobs falhou (tempo limite esgotado): não se sabe a situação dessa parte"),
-        ("en", "the check jobs failed (Job timeout exceeded), so the state of this part is unknown"),
-    ],
-)
+@pytest.mark.parametrize(("language", "why"), [("pt-BR", "tempo limite esgotado"), ("en", "Job timeout exceeded")])
 async def test_an_incident_names_its_causes_in_the_language_of_the_reader(
-    panel: Panel, language: str, cause: str
+    panel: Panel, language: Language, why: str
 ) -> None:
     facts = {"check": "jobs", "why": TIMED_OUT()}
     failed = Finding(severity=Severity.CRITICAL, source="jobs", cause="check.jobs", says="check_failed", facts=facts)
@@ -270,7 +266,8 @@ async def test_an_incident_names_its_causes_in_the_language_of_the_reader(
     await panel.work.observability.incidents.write(opened, now=panel.clock.now())
     html = (await panel.ask(f"/painel/incidentes?lang={language}")).text
     (shown,) = re.findall(r'<small class="cause anywhere">([^<]+)<', html)
-    assert shown == cause
+    assert shown == message_of(failed, Texts(language))
+    assert why in shown
 
 
 async def test_the_brakes_say_what_waits_and_why(panel: Panel) -> None:
@@ -284,6 +281,16 @@ async def test_the_brakes_say_what_waits_and_why(panel: Panel) -> None:
     assert "1 item aguarda aqui" in html
     assert "1 ao mesmo tempo" in html
     assert 'href="/painel/tarefas/paused"' in html  # the page names the jobs that a pause stops
+
+
+async def test_the_first_limit_of_a_task_appears_on_an_open_page(panel: Panel) -> None:
+    before = live_parts((await panel.ask("/painel/freios")).text)
+
+    @panel.work.task(concurrency=1)
+    async def send(to: str) -> None: ...
+
+    after = live_parts((await panel.ask("/painel/freios")).text)
+    assert "1 ao mesmo tempo" in after.since(before)["limites-tarefas-lugar"]
 
 
 async def test_a_schedule_is_created_edited_paused_and_deleted(panel: Panel) -> None:

@@ -147,7 +147,7 @@ async def test_the_tag_of_an_error_group_that_is_gone_says_so(plant: Plant) -> N
     client = await plant.browser(Scope.OPERATE)
     page = (await client.get("/painel/filas/default?estado=dead&erro=0123456789ab")).text
     (tag,) = re.findall(r'<span class="tag">(.*?)<a', page)
-    assert tag.strip() == "grupo de erro: sem itens agora"
+    assert ("sem itens agora" in tag, "0123456789ab" in tag) == (True, False)
     assert "Nenhum item corresponde ao filtro." in page
 
 
