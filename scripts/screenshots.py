@@ -84,7 +84,7 @@ async def chromium() -> AsyncIterator[Browser]:
 
 async def picture(browser: Browser, address: str, name: str, *, locale: str, height: int = 900) -> None:
     page = await browser.new_page(
-        viewport={"width": 1200, "height": height}, color_scheme="light", locale=locale, reduced_motion="reduce"
+        viewport={"width": 1280, "height": height}, color_scheme="light", locale=locale, reduced_motion="reduce"
     )
     answer = await page.goto(address)
     if answer is None or not answer.ok:
