@@ -57,7 +57,7 @@ FINDING_PAGES: Final[Mapping[str, str]] = {
 
 
 def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = None, port: Port | None = None) -> Julia:
-    """Build Julia for this process. ``port`` replaces the Telegram client that the settings select."""
+    """Build Julia for this process. If ``port`` is given, it replaces the Telegram client that the settings select."""
     julia: Julia
     work = build_engine(
         settings,

@@ -49,8 +49,8 @@ MARK = Mark(key="supabase_project_ref", setting="SUPABASE_PROJECT_REF")
 
 
 def build_catalogue(settings: Settings) -> Batuta:
-    """Build an engine that knows the jobs and the names of the roles. The engine cannot run a role, because it has no
-    services.
+    """Build an engine that knows the jobs and the role names. The engine cannot run a role, because it has
+    no services.
     """
 
     def no_services() -> "Julia":
@@ -62,7 +62,7 @@ def build_catalogue(settings: Settings) -> Batuta:
 
 
 def build_engine(settings: Settings, extension: Extension, clock: Clock | None = None) -> Batuta:
-    """Build the engine of this process from the settings."""
+    """Build this process's engine from the settings."""
     return Batuta(
         settings.database_url.get_secret_value(),
         timezone=settings.timezone,
@@ -75,8 +75,8 @@ def build_engine(settings: Settings, extension: Extension, clock: Clock | None =
 
 
 def extension_of(settings: Settings, julia: "Callable[[], Julia]") -> Extension:
-    """Return Julia's extension of the engine without the parts that need services. It has the schema, the texts, the
-    roles, the timetables, the switches, and the names that operators see.
+    """Return the part of Julia's engine extension that needs no services: the schema, the texts, the roles, the
+    timetables, the switches, and the names that operators see.
     """
     return Extension(
         service="julia",
@@ -117,5 +117,5 @@ def roles(settings: Settings, julia: "Callable[[], Julia]") -> Sequence[Role]:
 
 @cache
 def migrations() -> tuple[Migration, ...]:
-    """Return Julia's migrations. Their files are read once per process."""
+    """Return Julia's migrations. Each process reads the migration files once."""
     return tuple(read_migrations("app", APP / "schema"))

@@ -1,4 +1,4 @@
-"""Julia's commands for ``batuta``. The module of a command is imported when an operator calls that command."""
+"""Julia's commands for ``batuta``. A command's module is imported only when an operator runs that command."""
 
 from collections.abc import Mapping
 from typing import Final

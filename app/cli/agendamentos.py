@@ -1,5 +1,5 @@
 """``batuta agendamentos``: import, list and export appointments, parse their addresses and documents again with the
-current rules, and measure how well the rules parse a labelled file.
+current rules, and measure how accurately the rules parse a labelled file.
 """
 
 import json
@@ -126,7 +126,7 @@ def avaliar(
     coluna: Annotated[list[str] | None, typer.Option("--coluna", metavar="TITULO=CAMPO")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Parse every row of a spreadsheet with the rules alone, without a database, and write the fields to a file."""
+    """Parse every row of a spreadsheet using only the rules, without a database, and write the fields to a file."""
     ctx = cli_context(context)
     chosen = colunas_ditas(coluna or ())
     lida = wait_for(_read(julia_of(ctx.work()).appointments.leitura, arquivo.read_bytes(), arquivo.name, chosen))
@@ -280,7 +280,7 @@ def _print_all(ctx: CliContext, shown: list[dict[str, Any]], documentos: bool) -
 
 
 def _format_field(ctx: CliContext, column: str, value: object) -> str:
-    """Format a field of an appointment for people. The field ``status`` keeps the wording of the spreadsheet."""
+    """Format a field of an appointment for people. The field ``status`` keeps the spreadsheet's wording."""
     match column, value:
         case "normalization_status", str():
             return word(ctx, "leitura", value)
@@ -405,7 +405,7 @@ def _print_import(ctx: CliContext, one: dict[str, Any]) -> None:
 
 
 def _problem(texts: Texts, kind: str, problem: Mapping[str, Any]) -> str:
-    """Format one problem of an import as a line of output. ``kind`` is ``errors`` or ``warnings``."""
+    """Format one import problem as a line of output. ``kind`` is ``errors`` or ``warnings``."""
     line = problem["linha"] or "-"
     if problem.get("aba") is not None:
         line = texts("cli.agendamentos.of_sheet", linha=line, aba=problem["aba"])

@@ -174,7 +174,7 @@ def _status(ctx: CliContext, status: str) -> str:
 
 
 def _count_reasons(ctx: CliContext, kind: str, reasons: dict[str, int]) -> str:
-    """Format, for each reason, the number of messages that were not sent or of doctors who were excluded."""
+    """Format the number of unsent messages or excluded doctors for each reason."""
     return ", ".join(f"{word(ctx, kind, why)} {count}" for why, count in sorted(reasons.items()))
 
 

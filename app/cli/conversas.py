@@ -1,5 +1,5 @@
 """``batuta conversas``: choose whether Julia or a person handles a conversation, send an answer that a person wrote,
-resolve pending messages and probable opt-outs, and test how Julia reads a message.
+resolve pending messages and probable opt-outs, and test how Julia interprets a message.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""``batuta followups``: list conversations that wait for a follow-up, and pause or resume their follow-ups."""
+"""``batuta followups``: list conversations that are waiting for a follow-up, and pause or resume their follow-ups."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime

@@ -1,5 +1,5 @@
-"""``batuta handoffs listar | ver | abrir | confirmar | recusar``: hand-offs, which ask the person who posted a vacancy
-in a group to confirm a doctor.
+"""``batuta handoffs listar | ver | abrir | confirmar | recusar``: manage hand-offs. A hand-off asks the person who
+posted a vacancy in a group to confirm a doctor for it.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

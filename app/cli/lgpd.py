@@ -1,4 +1,4 @@
-"""``batuta lgpd``: export or erase all data of one person, and list the requests of both kinds."""
+"""``batuta lgpd``: export or erase all data about one person, and list the export and erasure requests."""
 
 import json
 from collections.abc import Callable

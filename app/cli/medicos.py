@@ -1,4 +1,4 @@
-"""``batuta medicos``: register doctors, and show or correct their states."""
+"""``batuta medicos``: register doctors, and show or correct the state of each doctor."""
 
 from collections.abc import Callable
 from datetime import datetime

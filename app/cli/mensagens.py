@@ -18,7 +18,7 @@ from batuta.sql import Row
 
 
 class Decision(StrEnum):
-    """An operator's decision about a message in doubt: whether the message was sent."""
+    """An operator's decision whether a message was sent, for a message that Julia may or may not have sent."""
 
     ENVIADA = "enviada"
     NAO_ENVIADA = "nao-enviada"
@@ -89,7 +89,7 @@ def _doubt(ctx: CliContext, row: Row) -> dict[str, str | int | None]:
 
 
 async def _set_webhook(line: EvolutionClient, settings: Settings, instance: str) -> Unavailable | None:
-    """Set the webhook of a gateway instance. Return None on success, otherwise the failure."""
+    """Set the webhook of a gateway instance. Return None on success, otherwise an object that describes the failure."""
     secret = None if settings.webhook_secret is None else settings.webhook_secret.get_secret_value()
     try:
         return await line.set_webhook(instance, settings.webhook_address, secret)

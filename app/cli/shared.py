@@ -1,4 +1,4 @@
-"""Helpers of Julia's commands: open the application, find ids, format states and dates, check output files."""
+"""Helpers for Julia's commands: open the application, find ids, format states and dates, check output files."""
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -45,7 +45,7 @@ async def read_personal(julia: Julia, command: str, reading: Awaitable[T], *, ac
 
 
 def write_private(file: Path, text: str, *, encoding: str = "utf-8") -> None:
-    """Write a file that only its owner can read. If the file exists, its permissions for all other users are removed."""
+    """Write a file that only its owner can read. If the file already exists, remove all other users' permissions."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding=encoding, newline="") as out:
         os.fchmod(descriptor, 0o600)
@@ -66,12 +66,14 @@ async def id_of(julia: Julia, tables: Sequence[str], written: str, error: Batuta
 
 
 def word(ctx: CliContext, kind: str, state: str | None) -> str:
-    """Return the operator's word for a state. If the texts have no word for the state, return the state as stored."""
+    """Return the operator's word for a state. If the text files have no word for the state, return the
+    state as stored.
+    """
     return "-" if state is None else ctx.texts().get(f"estado.{kind}.{state}", state)
 
 
 def cell(ctx: CliContext, column: str, value: object) -> str:
-    """Format one cell of a list for people: prices, days, hours, periods and states are shown in the operator's
+    """Format one table cell for people. Prices, days, hours, periods and states are shown in the operator's
     language.
     """
     match column, value:
@@ -90,7 +92,7 @@ def cell(ctx: CliContext, column: str, value: object) -> str:
 
 
 def _require_folder(saida: Path) -> Path:
-    """Check that the output file can be written, before any input is read."""
+    """Check that the output file can be written. Commands call this function before they read any input."""
     folder = saida.absolute().parent
     if not folder.is_dir():
         raise ConfigError(problem=NO_FOLDER(folder=folder), next_step=OTHER_FILE())
@@ -110,7 +112,9 @@ def print_rows(
     shown: Sequence[Mapping[str, Any]],
     formatted: Callable[[CliContext, str, Any], str],
 ) -> None:
-    """Print rows as the table of a command group. If there are no rows, print the group's sentence for an empty list."""
+    """Print rows as a table with the command group's columns. If there are no rows, print the group's message for an
+    empty list.
+    """
     if not shown:
         ctx.say(ctx.texts()(f"cli.{group}.none"))
         return

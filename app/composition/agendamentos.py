@@ -1,5 +1,5 @@
-"""Build the services of the appointments: the import of files, the task that parses each row, and the loops that
-recover the work of dead processes.
+"""Build the appointments services: the file import, the task that parses each row, and the loops that recover the work
+of dead processes.
 """
 
 from collections.abc import Sequence

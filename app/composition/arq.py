@@ -1,11 +1,11 @@
 """An ARQ worker that runs Julia's tasks, for ``arq app.workers.config.WorkerSettings`` and for the role ``arq``.
 
-In addition to ARQ's loop, the worker claims tasks and sends them to Redis, releases the leases of dead processes,
-resumes interrupted imports and deletes old results. One worker is enough; several workers share the work.
+In addition to running ARQ's loop, the worker claims tasks and sends them to Redis, releases the leases of dead
+processes, resumes interrupted imports and deletes old results. One worker is enough; several workers share the work.
 
-A shutdown has one deadline, BATUTA_DRAIN_SECONDS. Calls in progress may finish within the first part of that time
-(CALLS_END). Then the worker cancels the remaining calls and releases their tasks. A cancelled call stays in ARQ's queue
-for another worker.
+The whole shutdown must finish within BATUTA_DRAIN_SECONDS. During the first part of that time (CALLS_END), calls in
+progress may finish. Then the worker cancels the remaining calls and releases their tasks. A cancelled call stays in
+ARQ's queue for another worker.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ async def run_role(julia: Julia, stop: asyncio.Event) -> None:
 
 
 def worker_settings(julia: Julia, *, speaks: bool = True) -> type:
-    """Build the settings class for ARQ. If ``speaks`` is set, the ARQ worker configures the log of the process."""
+    """Build the settings class for ARQ. If ``speaks`` is true, the ARQ worker configures the process's logging."""
     settings, work = julia.settings, julia.work
     if settings.tasks_backend != "arq":
         raise ConfigError(
@@ -90,7 +90,7 @@ def worker_settings(julia: Julia, *, speaks: bool = True) -> type:
 
 
 class Serving:
-    """Run the engine's loops and the loop that resumes interrupted imports next to ARQ's own loop."""
+    """Runs the engine's loops, and the loop that resumes interrupted imports, alongside ARQ's own loop."""
 
     def __init__(self, julia: Julia, worker: ArqWorker, *, speaks: bool) -> None:
         self._speaks = speaks

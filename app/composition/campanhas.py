@@ -1,4 +1,4 @@
-"""Build the services of the campaigns. Operators manage campaigns; a job or the worker starts the due ones."""
+"""Build the campaign services. Operators manage campaigns; a job or the worker starts the ones that are due."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -34,7 +34,7 @@ class Campaigns:
 
 
 def build_campaigns(work: Batuta, settings: Settings, messages: Messages) -> Campaigns:
-    """Build the services of the campaigns. The queue FILA_MENSAGENS must already be registered with ``work``."""
+    """Build the campaign services. The queue FILA_MENSAGENS must already be registered with ``work``."""
     queue, wake = work.queues[FILA_MENSAGENS.name], partial(work.wakeups.wake, FILA_MENSAGENS.name)
     of_batches = MensagensDeCampanha(work.database.dialect, messages.mensagens, messages.eventos, work.clock)
     work.batches.add_members(of_batches)
@@ -52,13 +52,15 @@ def build_campaigns(work: Batuta, settings: Settings, messages: Messages) -> Cam
 
 
 def add_campaigns(work: Batuta, campaigns: Campaigns) -> None:
-    """Register the loop with which the worker starts campaigns that become due between two fires of the job."""
+    """Register the loop that starts campaigns in the worker when they become due between two fires of the
+    campaign job.
+    """
     work.add_loop(campaigns.loop, STARTING)
 
 
 async def _find_held_types(work: Batuta) -> dict[str, str]:
-    """Return the campaign types whose job is held back by a switch, each with the reason. The loop starts no campaign
-    of these types.
+    """Return the campaign types whose job is held back by a switch, and the reason for each. The loop starts no
+    campaign of these types.
     """
     controls, switches = await work.controls.read(), await work.switches.all()
     jobs, now = work.registry.timetable(controls), work.clock.now()

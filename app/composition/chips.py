@@ -1,4 +1,4 @@
-"""Build the services of the chips: the pool of chips, its health, and the jobs that synchronise it with the gateway."""
+"""Build the chip services: the pool of chips, its health, and the jobs that synchronise it with the gateway."""
 
 from collections.abc import Mapping
 
@@ -36,9 +36,7 @@ class ChipServices:
 
 
 def build_chips(work: Batuta, messages: Messages, line: WhatsApp | None) -> ChipServices:
-    """Build the services of the chips. ``line`` is the client of the WhatsApp gateway, or None if no
-    gateway is configured.
-    """
+    """Build the chip services. ``line`` is the client of the WhatsApp gateway, or None if no gateway is configured."""
     dialect, ids, zone, clock = work.database.dialect, work.ids, work.zone, work.clock
     chips, pool = Chips(dialect, ids, messages.eventos), Pool(dialect, ids)
     return ChipServices(
@@ -51,6 +49,6 @@ def build_chips(work: Batuta, messages: Messages, line: WhatsApp | None) -> Chip
 
 
 def add_chips(work: Batuta, chips: ChipServices) -> None:
-    """Register the health check of the chips."""
+    """Register the chips' health check."""
     work.health.add(chips.health.check())
     work.health.add_page(chips.health.page())

@@ -1,4 +1,4 @@
-"""Build the services that act on conversations: the register of doctors, the state of each doctor, and the follow-ups."""
+"""Build the services that act on conversations: the doctors' register, the state of each doctor, and the follow-ups."""
 
 from collections.abc import Mapping
 
@@ -53,8 +53,8 @@ class FollowUps:
 
 
 def add_followups(work: Batuta, messages: Messages, dicionario: Dicionario) -> FollowUps:
-    """Build the service of the follow-ups, and register its listener and its health check. The queue FILA_MENSAGENS
-    must already be registered with ``work``.
+    """Build the follow-up service, and register its listener and its health check. The queue FILA_MENSAGENS must
+    already be registered with ``work``.
     """
     followups = Followups(
         PartesDosFollowups(

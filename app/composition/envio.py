@@ -1,4 +1,6 @@
-"""Build the services that send messages: the sender, its limits, and the loop that resolves messages in doubt."""
+"""Build the services that send messages: the sender, its limits, and the loop that finds out whether a message was sent
+when the gateway's answer was lost.
+"""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -39,8 +41,8 @@ RECONCILING = LoopPolicy(every=LOOK_EVERY, stuck_after=timedelta(minutes=5), max
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """The limits of sending, and how long a decision to send is valid. If ``limites`` is None, the limits of the
-    settings apply. Tests with a fast clock set other values.
+    """The sending limits, and how long a decision to send is valid. If ``limites`` is None, the limits in the settings
+    apply. Tests with a fast clock use other values.
     """
 
     limites: Limites | None = None
@@ -111,8 +113,8 @@ def build_sending(
 
 
 def add_sending(work: Batuta, sending: Sending) -> None:
-    """Register the queue of messages, the loop that resolves messages for which the gateway's answer was lost, and the
-    health checks of both.
+    """Register the message queue, the loop that finds out whether a message was sent when the gateway's answer was
+    lost, and the health checks for both.
     """
     handler = sending.remetente.handler()
     work.add_queue(FILA_MENSAGENS, lambda lease: handler, concurrency=SENDS_AT_A_TIME, scope=Scope.SEND)
@@ -133,9 +135,7 @@ def queue_health(work: Batuta) -> SaudeDaFila:
 
 
 def rules_now(work: Batuta, settings: Settings, *, has_line: bool = True, telegram: bool = False) -> RegrasAgora:
-    """Return the rules that currently apply to sending: the rules of Telegram if ``telegram`` is true, otherwise the
-    rules of WhatsApp.
-    """
+    """Return the sending rules that currently apply: Telegram's rules if ``telegram`` is true, otherwise WhatsApp's."""
     return RegrasAgora(
         switches=work.switches,
         controls=work.controls,
@@ -168,7 +168,7 @@ def hours(settings: Settings) -> Window:
 
 
 def is_demonstration(settings: Settings) -> bool:
-    """Return whether a demonstration runs and all recipients are synthetic."""
+    """Return whether a demonstration is running and all recipients are synthetic."""
     return settings.is_demo and is_simulated(settings)
 
 
@@ -183,7 +183,7 @@ def is_simulated(settings: Settings) -> bool:
 
 
 def is_simulated_telegram(settings: Settings) -> bool:
-    """Return whether messages on Telegram go to the simulated Telegram."""
+    """Return whether Telegram messages go to the simulated Telegram."""
     return (
         not settings.in_production and settings.telegram_api_id is None and settings.telegram_simulador_url is not None
     )

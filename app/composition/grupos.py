@@ -1,5 +1,5 @@
-"""Build the services of the groups: the pipeline that reads vacancies from messages, the review by operators, the jobs
-and the health checks.
+"""Build the group services: the pipeline that reads vacancies from messages, the operators' review, the jobs and the
+health checks.
 """
 
 from collections.abc import Mapping
@@ -67,7 +67,7 @@ class Groups:
 
     @property
     def manual_handlers(self) -> Mapping[str, JobHandler]:
-        """Handlers of jobs that only operators start."""
+        """Handlers for jobs that only operators start."""
         return {
             "status-grupos": self.jobs.status_grupos,
             "reprocessar-grupos-erro": self.jobs.reprocessar_grupos_erro,
@@ -77,8 +77,8 @@ class Groups:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupContacts:
-    """Services that request missing data: the names of groups from the gateway, and the missing fields of an offer from
-    its author.
+    """Services that request missing data: group names from the gateway, and missing offer fields from the offer's
+    author.
     """
 
     nomes_dos_grupos: NomesDosGrupos
@@ -97,8 +97,8 @@ def add_groups(
 ) -> Groups:
     """Register the pipeline and build the services that use its queues.
 
-    ``llm`` is queried if the rules are uncertain. If ``llm`` is None, only the rules read messages. ``leitor`` replaces
-    the rules and ``llm``.
+    ``llm`` is queried if the rules are uncertain. If ``llm`` is None, only the rules read messages. If ``leitor`` is
+    given, it replaces both the rules and ``llm``.
     """
     database, ids, zone, clock = work.database, work.ids, work.zone, work.clock
     dicionario, limits, pace = Dicionario(database, clock), limiares(settings), ritmo(settings)

@@ -1,7 +1,7 @@
-"""The catalogue of jobs, with the handler, the guards and the schedule of each.
+"""The job catalogue, with the handler, the guards and the schedule of each job.
 
 To add a job, add one line to ``CATALOGUE`` and one handler to a context. There are two timetables: ``continuo`` runs
-the campaigns all day; ``janelas`` runs them in three windows, and the other jobs less often.
+the campaigns all day; ``janelas`` runs them in three windows, and runs the other jobs less often.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ DAILY_SLA: Final = timedelta(hours=25)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A job of the catalogue. ``continuo`` and ``janelas`` are its schedules in the two timetables. None means that the
+    """A job in the catalogue. ``continuo`` and ``janelas`` are its schedules in the two timetables. None means that the
     timetable does not contain the job.
     """
 
@@ -71,7 +71,7 @@ class Entry:
 
 
 def campanha(window: str, janelas: str) -> Entry:
-    """Return a catalogue entry for the job that starts campaigns in one window, which is a part of the day."""
+    """Return a catalogue entry for the job that starts campaigns during one window of the day."""
     whole = "processar_campanhas_agendadas"
     return Entry(
         f"processar_campanhas_{window}", "campanha", None, janelas, whole.replace("_", "-"), critical=True, window=window,
@@ -156,7 +156,7 @@ CATALOGUE: Final = (
 
 
 def timetable(profile: Profile) -> list[dict[str, str]]:
-    """Return name, endpoint, schedule and category of every job of a timetable."""
+    """Return the name, endpoint, schedule and category of every job in a timetable."""
     return [
         {"name": entry.name, "endpoint": entry.path, "schedule": schedule, "categoria": entry.categoria}
         for entry in CATALOGUE
@@ -165,7 +165,7 @@ def timetable(profile: Profile) -> list[dict[str, str]]:
 
 
 def pilot_rules(settings: Settings, flag: str) -> tuple[SwitchRule, ...]:
-    """Return the switches of a job that acts without an operator: pilot mode must be off and the job's flag on."""
+    """Return the switch rules for a job that acts without an operator: pilot mode must be off and the job's flag on."""
     return (
         SwitchRule(key="pilot_mode", hold_when=True, default=settings.pilot_mode),
         SwitchRule(key=flag, hold_when=False, default=bool(getattr(settings, flag))),
@@ -173,7 +173,7 @@ def pilot_rules(settings: Settings, flag: str) -> tuple[SwitchRule, ...]:
 
 
 def add_endpoints(work: Batuta, settings: Settings, handlers: Mapping[str, JobHandler]) -> None:
-    """Register each of the ``handlers`` at the path ``/jobs/`` followed by its name. Every job of the catalogue needs a
+    """Register each of the ``handlers`` at the path ``/jobs/`` followed by its name. Every job in the catalogue needs a
     handler.
     """
     for endpoint, entry in _endpoints().items():
@@ -186,14 +186,15 @@ def add_endpoints(work: Batuta, settings: Settings, handlers: Mapping[str, JobHa
 
 
 def upkeep_handlers(work: Batuta, settings: Settings, requested: Retention) -> Mapping[str, JobHandler]:
-    """Return the handlers of the cleaning jobs. ``requested`` erases the data of people who requested erasure."""
+    """Return the handlers for the cleaning jobs. ``requested`` erases the data of people who requested erasure."""
     upkeep = Upkeep(work.beats, [requested, *history(work, settings)], work.clock)
     return {"heartbeat": upkeep.heartbeat, "limpar-historico": upkeep.limpar_historico}
 
 
 def history(work: Batuta, settings: Settings) -> list[Retention]:
-    """Return the retentions that the job `limpar_historico` applies: for runs, for circuit transitions, for the tables
-    in each context's `history.sql`, and for personal data (`retencao.sql`) unless its setting is off.
+    """Return the retentions that the job `limpar_historico` applies: for runs, for circuit-breaker transitions, for the
+    tables in each context's `history.sql`, and for personal data (`retencao.sql`) where the context's setting is not
+    "off".
     """
     age, database, clock = timedelta(days=settings.batuta_keep_executions_days), work.database, work.clock
     kept = {context: getattr(settings, name) for context, name in KEPT.items()}
@@ -211,7 +212,9 @@ def history(work: Batuta, settings: Settings) -> list[Retention]:
 
 
 def add_jobs(work: Batuta, settings: Settings) -> None:
-    """Schedule every job of the catalogue in its timetables. A fire of a job calls the job's endpoint of the api."""
+    """Schedule every job of the catalogue in its timetables. When a job fires, the engine calls the job's
+    api endpoint.
+    """
     token = None if settings.api_token is None else settings.api_token.get_secret_value()
     for entry in CATALOGUE:
         for profile in PROFILES:
@@ -233,7 +236,7 @@ def add_jobs(work: Batuta, settings: Settings) -> None:
 
 
 def trigger_rules(settings: Settings) -> Mapping[str, Sequence[SwitchRule]]:
-    """Return, for each automatic trigger, the switches that can hold back its messages. The key is the name of the
+    """Return, for each automatic trigger, the switches that can hold back its messages. Each key is the name of the
     trigger's own switch.
     """
     flags = sorted({entry.flag for entry in CATALOGUE if entry.flag is not None})
@@ -253,12 +256,14 @@ def _holds(entry: Entry, settings: Settings) -> tuple[SwitchRule, ...]:
 
 
 def _endpoints() -> dict[str, Entry]:
-    """Return the jobs of the catalogue by their path under ``/jobs/``. Several jobs may share a path."""
+    """Map each path under ``/jobs/`` to the catalogue's jobs that use it. Several jobs may share a path."""
     return {entry.path.removeprefix("/jobs/").partition("?")[0]: entry for entry in CATALOGUE}
 
 
 def _guard(work: Batuta, rules: Sequence[SwitchRule], handler: JobHandler) -> JobHandler:
-    """Return a handler that checks the switches first, because a manual HTTP call bypasses the scheduler."""
+    """Return a handler that checks the switches before it runs ``handler``, because a manual HTTP call bypasses the
+    scheduler and its checks.
+    """
     if not rules:
         return handler
 

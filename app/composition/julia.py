@@ -1,4 +1,4 @@
-"""Build the object graph of one process: all of Julia's services from the settings and a Batuta."""
+"""Build the object graph for one process: all of Julia's services, from the settings and a Batuta engine."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -51,7 +51,7 @@ INBOX_PER_JOB = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Julia:
-    """Every service of one process. ``compose`` builds each service once; commands, routes, boards, jobs and workers
+    """All services in one process. ``compose`` builds each service once; commands, routes, boards, jobs and workers
     share them.
     """
 
@@ -82,8 +82,8 @@ class Julia:
 
 
 def compose(work: Batuta, settings: Settings, pace: Pace | None = None, port: Port | None = None) -> Julia:
-    """Build every service of the process, and register the queues, pipelines, loops, health checks and jobs with
-    ``work``. ``port`` replaces the Telegram client that the settings select.
+    """Build every service in the process, and register the queues, pipelines, loops, health checks and jobs with
+    ``work``. If ``port`` is given, it replaces the Telegram client that the settings select.
     """
     add_guards(work, settings)
     messages, llm = build_messages(work, settings), build_llm(work, settings)
@@ -136,7 +136,7 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None, port: Po
 
 
 def julia_of(work: Batuta) -> Julia:
-    """Return the services that ``compose`` built with ``work``."""
+    """Return the services that ``compose`` built for ``work``."""
     build = work.extension.application
     julia = None if build is None else build()
     if not isinstance(julia, Julia):
@@ -145,7 +145,7 @@ def julia_of(work: Batuta) -> Julia:
 
 
 def add_guards(work: Batuta, settings: Settings) -> None:
-    """Declare the circuit breakers of the services that Julia calls, and the limits of its messages."""
+    """Declare the circuit breakers for the services that Julia calls, and the limits on Julia's messages."""
     work.circuit("evolution", failures=5, reset=300, longest_reset=1800, probe_within=60)
     work.circuit(CIRCUIT, failures=3, reset=60, longest_reset=300, probe_within=60)
     work.circuit("chip:*", failures=3, reset=300, longest_reset=1800, probe_within=60)
@@ -155,7 +155,7 @@ def add_guards(work: Batuta, settings: Settings) -> None:
 
 
 def add_inbox(work: Batuta, messages: Messages, groups: Groups, chips: ChipServices, team: Team) -> Inbox:
-    """Register the queue of webhook deliveries. The api stores each delivery of the gateway or the help desk. The
+    """Register the queue for webhook deliveries. The api stores each delivery from the gateway or the help desk. The
     worker processes the stored deliveries.
     """
 
@@ -187,11 +187,11 @@ def add_relay(work: Batuta, settings: Settings) -> "ArqRelay | None":
 
 
 def _add_listeners(julia: Julia) -> None:
-    """Register the functions of the contexts that react to three events: a message was sent, a message ended without
-    being sent, or a message arrived.
+    """Register the contexts' functions that react to three events: a message was sent, a message failed for good, or a
+    message arrived.
 
-    Listeners for inbound messages are called in the order of registration. A listener sees the effects of the listeners
-    before it.
+    Listeners for inbound messages are called in the order of registration. Each listener sees the effects of the
+    listeners called before it.
     """
     sent, conversas = julia.messages.ouvintes, julia.messages.conversas
     sent.registrar([Tipo.MANUAL], conversas.pendencias)
@@ -227,7 +227,9 @@ def _add_jobs(julia: Julia) -> None:
 
 
 def _read_inbox_first(work: Batuta, handler: JobHandler) -> JobHandler:
-    """Return a handler that processes stored deliveries, including those of a dead process, and then runs ``handler``."""
+    """Return a handler that processes the stored webhook deliveries, including those that a dead process had claimed,
+    and then runs ``handler``.
+    """
 
     async def run(call: JobCall) -> Outcome:
         await work.rescue(WEBHOOK_INBOX.name)

@@ -1,4 +1,4 @@
-"""Build the client of the language model. All contexts share the client, its circuit breaker, its rate limit and its
+"""Build the client for the language model. All contexts share the client, its circuit breaker, its rate limit and its
 budget.
 """
 
@@ -17,7 +17,7 @@ LIMIT = "modelo/minuto"
 
 
 def build_llm(work: Batuta, settings: Settings) -> Consulta | None:
-    """Build the service of the language model. Return None if no key is set; then only rules read texts."""
+    """Build the language model service. Return None if no API key is set; then only rules read texts."""
     if settings.openai_api_key is None:
         return None
     key = settings.openai_api_key.get_secret_value()
@@ -27,7 +27,7 @@ def build_llm(work: Batuta, settings: Settings) -> Consulta | None:
 
 
 def guard_llm(work: Batuta, settings: Settings, model: Llm) -> Consulta:
-    """Return a client that calls ``model`` only if its circuit breaker and its rate limit admit the call."""
+    """Return a client that calls ``model`` only if the circuit breaker and the rate limit admit the call."""
     wanted = Limit(name=LIMIT, key="modelo", most=settings.llm_per_minute, per=timedelta(minutes=1))
     limit = work.limits.get(LIMIT) or work.limit(wanted)
     guard = AllOf(work.circuits.breaker(CIRCUIT), RateGuard(rates=work.rates, limits=(limit,)), clock=work.clock)

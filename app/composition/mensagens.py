@@ -1,4 +1,4 @@
-"""Build the queue of messages and the record of conversations, which all other parts of Julia use."""
+"""Build the message queue and the record of conversations, which all other Julia services use."""
 
 from pathlib import Path
 
@@ -56,8 +56,8 @@ def build_messages(work: Batuta, settings: Settings) -> Messages:
 
 
 def journal(work: Batuta, settings: Settings, resumos: Resumos) -> Diario | None:
-    """Return the journal of opt-outs. It is the file OPTOUT_JOURNAL or, if that is not set, a file next to the SQLite
-    database. Return None if neither exists.
+    """Return the journal of opt-outs: the file OPTOUT_JOURNAL, if set, or a file next to the SQLite database. Return
+    None if OPTOUT_JOURNAL is not set and the database is not SQLite.
     """
     named = settings.optout_journal
     if named is None and work.database.dialect != "sqlite":

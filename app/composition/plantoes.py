@@ -41,7 +41,7 @@ class Shifts:
 
 
 def add_shifts(work: Batuta, dicionario: Dicionario) -> Shifts:
-    """Register the services of the vacancies. The queue FILA_MENSAGENS must already be registered with ``work``."""
+    """Register the vacancy services. The queue FILA_MENSAGENS must already be registered with ``work``."""
     database, ids, zone, clock = work.database, work.ids, work.zone, work.clock
     queue, wake = work.queues[FILA_MENSAGENS.name], partial(work.wakeups.wake, FILA_MENSAGENS.name)
     candidatos = Candidatos(database, dicionario, clock)
@@ -68,7 +68,9 @@ class ExternalHandoffs:
 
 
 def add_handoffs(work: Batuta, settings: Settings, messages: Messages, saidas: Saidas) -> ExternalHandoffs:
-    """Build the services of the hand-offs to posters. ``saidas`` chooses WhatsApp or Telegram for each message."""
+    """Build the services for hand-offs to the people who post vacancies. ``saidas`` chooses WhatsApp or Telegram for
+    each message.
+    """
     handoffs = Handoffs(
         PartesDoHandoff(
             database=work.database,

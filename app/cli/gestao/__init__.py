@@ -1,1 +1,1 @@
-"""Commands for managers: reports, directives, automatic triggers and the quality of the conversations."""
+"""Commands for managers: reports, directives, automatic triggers and conversation quality."""

@@ -1,4 +1,4 @@
-"""``batuta relatorios``: list and show reports, and send one again."""
+"""``batuta relatorios``: list, show and resend reports."""
 
 from collections.abc import Callable
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""``batuta grupos``: the pipeline, the review by operators, and the known names."""
+"""``batuta grupos``: commands for the message pipeline, the operators' review and the known names."""
 
 from collections.abc import Callable
 

@@ -23,7 +23,7 @@ _NEEDED = ("id", "texto", "enviado_em")
 
 
 class BadInput(Exception):
-    """An error in the input file, with a text for the operator."""
+    """An error in the input file. Its message is shown to the operator."""
 
 
 def avaliar(
@@ -53,8 +53,8 @@ def avaliar(
 
 
 def nomes_de(ctx: CliContext, file: Path) -> Mapping[str, Any]:
-    """Load the names of a customer's hospitals and specialities from a file. If an entry is malformed, raise BadInput,
-    whose message names the entry.
+    """Load the names of a customer's hospitals and specialities from a file. If an entry is malformed, raise BadInput
+    with a message that identifies the entry.
     """
     try:
         return examinados(json.loads(file.read_text(encoding="utf-8-sig")))
@@ -84,8 +84,8 @@ def _row(ctx: CliContext, number: int, line: str) -> Mapping[str, Any]:
 
 
 def _lida(ctx: CliContext, numbered: tuple[int, Mapping[str, Any]], known: Nomes, limits: Limiares) -> dict[str, Any]:
-    """Return the fields that the rules read from a message, and what the pipeline would have decided about each vacancy
-    on the day of the message.
+    """Return the fields that the rules read from a message, and the decision that the pipeline would have made about
+    each vacancy on the day the message was sent.
     """
     number, row = numbered
     try:

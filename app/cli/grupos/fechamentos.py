@@ -1,4 +1,4 @@
-"""``batuta grupos fechamentos | fechar | manter``: decide whether a notice such as "taken" closes a vacancy."""
+"""``batuta grupos fechamentos | fechar | manter``: decide whether a group message such as "taken" closes a vacancy."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any

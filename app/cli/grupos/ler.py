@@ -1,6 +1,4 @@
-"""``batuta grupos ler``: show the fields that the pipeline reads from a text, and the words from which it read each
-field.
-"""
+"""``batuta grupos ler``: show the fields that the pipeline reads from a text, and the source words of each field."""
 
 import sys
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""``batuta grupos revisao | ver | aprovar | rejeitar``: decide about vacancies that await review."""
+"""``batuta grupos revisao | ver | aprovar | rejeitar``: decide about vacancies that are awaiting review."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -20,7 +20,7 @@ from batuta.sql import Row
 
 
 class StatusDaVaga(StrEnum):
-    """States of an extracted vacancy by which operators can filter the list."""
+    """The states by which operators can filter the list of extracted vacancies."""
 
     AGUARDANDO_REVISAO = "aguardando_revisao"
     IMPORTADA = "importada"

@@ -1,4 +1,4 @@
-"""``batuta telegram``: run the Telegram worker, or one of the subcommands."""
+"""``batuta telegram``: without a subcommand, run the Telegram worker."""
 
 from collections.abc import Callable, Mapping
 from typing import Final

@@ -1,6 +1,6 @@
 """``batuta telegram login``: add an account with its code and password, or import a session.
 
-Codes, passwords and sessions are typed without echo or read from the standard input. They are never arguments, because
+Codes, passwords and sessions are typed without echo or read from standard input. They are never arguments, because
 arguments appear in the shell history and in the process list.
 """
 
@@ -102,7 +102,7 @@ async def _repeat(
 
 
 async def _type(ctx: CliContext, what: str, *, hidden: bool = True) -> str:
-    """Read a line: from a terminal (without echo if ``hidden``), or from the standard input of a script."""
+    """Read a line: from a terminal (without echo if ``hidden``), or from a script's standard input."""
     prompt = f"{ctx.texts()(f'{TEXT}.ask_{what}')} "
     if not sys.stdin.isatty():
         typed = await asyncio.to_thread(sys.stdin.readline)

@@ -1,4 +1,4 @@
-"""``batuta telegram``: send a message or a file, and edit, delete, forward or mark messages as read."""
+"""``batuta telegram``: send messages and files; edit, delete and forward messages, and mark messages as read."""
 
 import mimetypes
 from pathlib import Path
@@ -73,7 +73,9 @@ def _act(
 
 
 def _read(path: Path, texto: str) -> Arquivo:
-    """Read a file to send. Read at most one byte more than the size limit, which is enough to refuse a larger file."""
+    """Read a file to send. Read at most one byte beyond the size limit, which is enough to detect a file that is too
+    large.
+    """
     with path.open("rb") as file:
         content = file.read(LARGEST_FILE + 1)
     return arquivo_de(path.name, mimetypes.guess_type(path.name)[0] or "", content, texto)

@@ -1,1 +1,1 @@
-"""Parts for development: the demonstration data and the simulator of external services."""
+"""Modules for development only: the demonstration data and the simulator of external services."""

@@ -1,5 +1,5 @@
-"""Fictitious phone numbers, addresses and documents for the demonstration, and the check that a database holds no real
-data before the demonstration uses it.
+"""Fictitious phone numbers, addresses and documents for the demonstration, and the check that a database contains no
+real data before the demonstration uses it.
 """
 
 from datetime import date, timedelta
@@ -27,7 +27,7 @@ DOCUMENTOS = ("CPF: 529.982.247-25 RG 12.345.678-9 SSP/SP", "111.444.777-35", "C
 
 
 def planilha_de_demonstracao(hoje: date, linhas: int = 40) -> bytes:
-    """Return a laboratory's spreadsheet as CSV, with the appointments of today and the next two weeks."""
+    """Return a laboratory's spreadsheet as CSV, with appointments for today and the next two weeks."""
     rows = [["Nome do Paciente", "Telefone", "Data", "Hora", "Unidade", "Endereço Completo", "Documento Completo"]]
     for n in range(1, linhas + 1):
         when = f"{hoje + timedelta(days=n % 15):%d/%m/%Y}"

@@ -61,14 +61,16 @@ Act = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An action of the demonstration, and the time until the next action."""
+    """An action of the demonstration, and the pause before the next action."""
 
     act: Act
     rest: timedelta
 
 
 def run_command(*words: str, typed: str = "") -> Awaitable[int]:
-    """Run a ``batuta`` command as an operator does, and return its exit code. ``typed`` is its standard input."""
+    """Run a ``batuta`` command as an operator does, and return its exit code. The command reads ``typed`` from standard
+    input.
+    """
 
     async def run() -> int:
         process = await asyncio.create_subprocess_exec(
@@ -83,7 +85,7 @@ def run_command(*words: str, typed: str = "") -> Awaitable[int]:
 
 
 class Demonstration:
-    """Loop that performs the next action of the demonstration."""
+    """Loop that performs the demonstration's next action."""
 
     name = "demonstracao"
 
@@ -201,7 +203,7 @@ class Demonstration:
         await self.run_job("atualizar-trust-scores")
 
     async def switch(self) -> None:
-        """Start the commands that set the switches. The next action does not wait until they have ended."""
+        """Start the commands that set the switches, without waiting for the commands to finish."""
         self._commands = [
             asyncio.ensure_future(self._command("switch", word, key, "--reason", REASON)) for word, key in SWITCHES
         ]
@@ -225,13 +227,13 @@ class Demonstration:
         await self._create(AREAS[1], starts, valor=800, **hours)
 
     async def remind(self) -> None:
-        """Run the job that reminds the posters of group vacancies. In a demonstration the job reminds them after two
-        minutes.
+        """Run the job that reminds the people who posted vacancies in groups. In a demonstration the job reminds them
+        after two minutes.
         """
         await self.run_job("processar-handoffs")
 
     async def end_shifts(self) -> None:
-        """Run the hourly job that requests the confirmation of past shifts, without its usual delay of two hours."""
+        """Run the hourly job that asks doctors to confirm past shifts, without its usual delay of two hours."""
         await self.run_job("processar-confirmacao-plantao?buffer_horas=0")
 
     async def confirm_shift(self) -> None:
@@ -246,8 +248,8 @@ class Demonstration:
         await self._say("grupos", instance=LISTENER, text=text)
 
     async def announce_from_group(self) -> None:
-        """Offer doctors a vacancy that was posted in a group. If a doctor accepts the offer, a hand-off to the poster
-        begins.
+        """Offer doctors a vacancy that was posted in a group. If a doctor accepts, Julia starts a hand-off to the
+        person who posted the vacancy.
         """
         found = await self._get("/api/v1/vagas?origem=grupo_whatsapp&status=aberta&limite=100")
         tomorrow = f"{self._now() + timedelta(days=1):%Y-%m-%d}"
@@ -278,7 +280,7 @@ class Demonstration:
         await self._say("mensagens", instance=SENDER, number=number, text=text)
 
     async def add_telegram_account(self) -> None:
-        """Register some doctors at the simulated Telegram. Create Julia's account there and import its session, as an
+        """Register some doctors with the simulated Telegram. Create Julia's account there and import its session, as an
         operator does.
         """
         self._people = [await self._meet(n) for n in ON_TELEGRAM]
@@ -293,7 +295,7 @@ class Demonstration:
         await self._control("mensagens", de=person, conta=self._account, texto=text)
 
     async def send_on_telegram(self) -> None:
-        """Wait until the command that adds the account has ended, then send a message from that account."""
+        """Wait until the command that adds the account has finished, then send a message from that account."""
         if self._commands:
             await asyncio.wait(self._commands)
         self._count += 1
@@ -302,7 +304,9 @@ class Demonstration:
         await self._post("/api/v1/telegram/mensagens", quem=doctor, texto=text)
 
     async def take_over(self) -> None:
-        """Take over a conversation that waits for a person. If no conversation waits, take over the most recent one."""
+        """Take over a conversation that is waiting for a person. If none is waiting, take over the most recent
+        conversation.
+        """
         found = (await self._get("/api/v1/conversas?limite=50"))["conversas"]
         free = [each for each in found if each["responsavel"] is None]
         waiting = [each for each in free if each["com"] == "human"]
@@ -316,7 +320,7 @@ class Demonstration:
             await self._post(f"/api/v1/conversas/{served}/devolver", motivo=REASON, mensagens="continuar")
 
     async def answer_pending(self) -> None:
-        """Resolve the oldest message that waits for a person."""
+        """Resolve the oldest message that is waiting for a person."""
         for each in (await self._get("/api/v1/pendencias?limite=1"))["pendencias"]:
             await self._post(f"/api/v1/pendencias/{each['id']}/resolver", motivo=REASON)
 
@@ -329,7 +333,7 @@ class Demonstration:
         await self._post(f"/jobs/{endpoint}")
 
     async def _known_doctors(self) -> list[str]:
-        """Return the ids of the doctors to whom Julia wrote in an earlier run of the demonstration."""
+        """Return the ids of doctors whom an earlier run of the demonstration registered."""
         found = await self._get(f"/api/v1/medicos?limite={DOCTORS}")
         return [str(each["medico"]) for each in found["medicos"]]
 
@@ -355,7 +359,7 @@ class Demonstration:
         (await self._simulator.post(f"/controle/evolution/{where}", json=body)).raise_for_status()
 
     async def _meet(self, n: int) -> int:
-        """Register a doctor at the simulated Telegram, and return the user id."""
+        """Register a doctor with the simulated Telegram, and return the new user id."""
         return int(
             (await self._control("pessoas", nome=f"Pessoa Fictícia {n:02d}", telefone=str(FIRST_NUMBER + n)))["id"]
         )

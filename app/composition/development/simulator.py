@@ -1,5 +1,5 @@
-"""Run the simulators of external services as roles of `batuta up` in development. The simulated Telegram has its own
-process.
+"""Run the simulators of external services as roles of `batuta up` in development. The simulated Telegram runs in a
+process of its own.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ LOOP = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=2), 
 
 
 def simulator(settings: Settings, may_play: Callable[[], Awaitable[bool]]) -> Role:
-    """Return the role of the simulator. ``may_play`` returns whether the demonstration may use the database."""
+    """Return the simulator role. ``may_play`` returns whether the demonstration may use the database."""
     where = ("127.0.0.1", settings.simulador_port, "SIMULADOR_PORT")
     return Role("simulador", lambda stop: _simulate(settings, may_play, where, stop), listens=where)
 
@@ -38,7 +38,7 @@ def telegram_simulator(settings: Settings) -> Role:
 
 
 def simulator_settings(settings: Settings) -> Mapping[str, str]:
-    """Return the settings that point to the simulated services. Settings of the operator take precedence."""
+    """Return settings that point to the simulated services. The operator's own settings take precedence."""
     outside = f"http://127.0.0.1:{settings.simulador_port}"
     return {
         "EVOLUTION_API_URL": f"{outside}/evolution",
@@ -53,8 +53,8 @@ def simulator_settings(settings: Settings) -> Mapping[str, str]:
 
 
 def as_child(settings: Settings) -> Settings:
-    """Return the settings that a child of `batuta up` has. In development, settings that the operator has not set point to
-    the simulated services.
+    """Return the settings for a child process of `batuta up`. In development, a setting that the operator has not set
+    points to the simulated service.
     """
     if not settings.in_development:
         return settings
@@ -65,7 +65,7 @@ def as_child(settings: Settings) -> Settings:
 
 
 def with_environment(settings: Settings, added: Mapping[str, str]) -> Settings:
-    """Return the settings that a process would load if it had the environment variables ``added`` too."""
+    """Return the settings that a process would load if the environment variables in ``added`` were also set."""
     return Settings.model_validate(settings.model_dump() | {name.lower(): value for name, value in added.items()})
 
 

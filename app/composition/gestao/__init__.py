@@ -1,1 +1,1 @@
-"""Builds the services for managers: reports, directives, notices, triggers, quality, personal data."""
+"""Builds the services for managers: reports, directives, notices, triggers, quality and personal data."""

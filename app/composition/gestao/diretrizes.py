@@ -1,4 +1,4 @@
-"""Build the services of the directives: the document source, the service that applies the documents, the jobs and the
+"""Build the services for directives: the document source, the service that applies the documents, the jobs and the
 health check.
 """
 
@@ -33,8 +33,8 @@ class Directives:
 
 
 def add_directives(work: Batuta, settings: Settings, urgencias: Urgencias, avisos: AoAplicar) -> Directives:
-    """Register the services of the directives. ``urgencias`` marks the vacancies that the briefing calls urgent.
-    ``avisos`` is called for each new version.
+    """Register the services for directives. ``urgencias`` marks the vacancies that the briefing calls urgent.
+    ``avisos`` is called for each new version of a directive.
     """
     diretrizes = Diretrizes(work.database, work.ids, work.clock)
     diretrizes.ao_aplicar(avisos)
@@ -45,7 +45,9 @@ def add_directives(work: Batuta, settings: Settings, urgencias: Urgencias, aviso
 
 
 def documents(work: Batuta, settings: Settings) -> Fonte:
-    """Return the source of the documents: Google Docs if its credentials are set, otherwise a folder of Markdown files."""
+    """Return the source of the briefing documents: Google Docs if its credentials are set, otherwise a folder of
+    Markdown files.
+    """
     if settings.google_docs_credentials is None:
         return MarkdownFolder(Path(settings.briefing_dir))
     try:

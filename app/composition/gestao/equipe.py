@@ -29,7 +29,7 @@ class Team:
 
 
 def add_team(work: Batuta, settings: Settings, messages: Messages, saidas: Saidas) -> Team:
-    """Register the service that sends notices to the team, to SLACK_WEBHOOK_URL and ALERT_WEBHOOK_URL."""
+    """Register the service that sends notices to the team through SLACK_WEBHOOK_URL and ALERT_WEBHOOK_URL."""
     avisos = Avisos(work.database, destinations(work, settings), work.clock)
     handler = avisos.handler()
     avisos.fila = work.add_queue(AVISOS, lambda lease: handler, concurrency=NOTICES_AT_A_TIME)
@@ -56,7 +56,9 @@ def help_desk(work: Batuta, settings: Settings) -> ChatwootClient | None:
 
 
 def add_mirror(work: Batuta, messages: Messages, central: Central) -> Espelho:
-    """Register the mirror of conversations in the help desk, with its circuit breaker, queue and health check."""
+    """Register the service that copies conversations to the help desk, with its circuit breaker, queue and health
+    check.
+    """
     work.circuit(CIRCUIT, failures=5, reset=60, longest_reset=600, probe_within=60)
     espelho = Espelho(work.database, central, work.circuits, work.clock)
     handler = espelho.handler()

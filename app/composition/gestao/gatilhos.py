@@ -1,4 +1,4 @@
-"""Builds the services of the automatic triggers, with their jobs, their listener and their health check."""
+"""Builds the services for the automatic triggers, with their jobs, listener and health check."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -29,7 +29,7 @@ class Triggers:
 
 
 def add_triggers(work: Batuta, settings: Settings, messages: Messages, shifts: Shifts, saidas: Saidas) -> Triggers:
-    """Build the services of the triggers. The queue FILA_MENSAGENS must already be registered with ``work``."""
+    """Build the trigger services. The queue FILA_MENSAGENS must already be registered with ``work``."""
     queue = work.queues[FILA_MENSAGENS.name]
     gatilhos = Gatilhos(
         PartesDosGatilhos(

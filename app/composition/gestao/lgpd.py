@@ -1,4 +1,4 @@
-"""Builds the services that export and erase the data of one person, and their health check."""
+"""Builds the services that export and erase a person's data, and their health check."""
 
 from app.composition.mensagens import Messages
 from app.contexts.lgpd.restauracao import RestauracaoLgpd

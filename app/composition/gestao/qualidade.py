@@ -1,6 +1,4 @@
-"""Builds the services about quality: alerts and their thresholds, evaluations of conversations, the guidance for the
-model.
-"""
+"""Builds the quality services: alerts with thresholds, conversation evaluations, and guidance for the model."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -32,7 +30,7 @@ class Quality:
 
 
 def add_quality(work: Batuta, settings: Settings, llm: Consulta | None) -> Quality:
-    """Register the quality alerts and the evaluations of conversations. If ``llm`` is None, rules evaluate the
+    """Register the quality alerts and the conversation evaluations. If ``llm`` is None, rules evaluate the
     conversations.
     """
     database, ids, clock = work.database, work.ids, work.clock

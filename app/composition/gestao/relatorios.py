@@ -1,4 +1,4 @@
-"""Builds the services of the reports: their figures, destinations, jobs and health check."""
+"""Builds the report services: the figures, destinations, jobs and health check."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,8 +27,8 @@ class Reports:
 
 
 def add_reports(work: Batuta, settings: Settings) -> Reports:
-    """Register the services of the reports. SLACK_WEBHOOK_URL and ALERT_WEBHOOK_URL receive the reports. If neither is
-    set, reports are only stored.
+    """Register the report services. SLACK_WEBHOOK_URL and ALERT_WEBHOOK_URL receive the reports. If neither is set,
+    reports are only stored.
     """
     relatorios = Relatorios(work.database, destinations(work, settings), work.ids, work.clock)
     work.health.add(relatorios.check)

@@ -1,1 +1,1 @@
-"""Build the services of Telegram."""
+"""Build the Telegram services."""

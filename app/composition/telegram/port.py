@@ -1,4 +1,4 @@
-"""Build the client of Telegram. Telethon and cryptography are imported when an account connects or logs in."""
+"""Build the Telegram client. Telethon and cryptography are imported only when an account connects or logs in."""
 
 from datetime import timedelta
 from functools import cached_property
@@ -26,14 +26,14 @@ CONFIGURE = define(
 
 
 def build_sessions(settings: Settings, database: Database, clock: Clock) -> Sessoes:
-    """Return the store of the sessions of all Telegram accounts. Each process takes ownership of sessions under a
-    unique name.
+    """Return the store for the sessions of all Telegram accounts. Each process claims sessions under a unique owner
+    name.
     """
     return Sessoes(database, LateRing(settings.session_keys), clock, make_owner(Ids(clock)))
 
 
 def build_port(settings: Settings, sessoes: Sessoes, entidades: Entidades, clock: Clock) -> Telegram:
-    """Return a Telethon client if TELEGRAM_API_ID is set, otherwise a client of the simulated Telegram if its address
+    """Return a Telethon client if TELEGRAM_API_ID is set, otherwise a client for the simulated Telegram if its address
     is set. If neither is set, return a client that refuses every connection.
     """
     if settings.telegram_api_id is not None and settings.telegram_api_hash is not None:
@@ -47,7 +47,7 @@ def build_port(settings: Settings, sessoes: Sessoes, entidades: Entidades, clock
 
 def build_login(settings: Settings, clock: Clock) -> Login:
     """Return a login for the same Telegram, real or simulated, to which ``build_port`` connects. Raises ConfigError if
-    Telegram is not configured, and SemChave if no key exists to encrypt the session.
+    Telegram is not configured, and SemChave if there is no key to encrypt the session with.
     """
     if not settings.session_keys:
         raise SemChave
@@ -100,8 +100,8 @@ class LateTelethon:
 
 @dataclass
 class LateRing:
-    """Key ring that is built when a session is first read or stored. If no key is set, both operations raise an error
-    that names the next step.
+    """Key ring that is built when a session is first read or stored. If no key is set, reading and storing raise an
+    error that tells the operator what to do next.
     """
 
     keys: tuple[str, ...]

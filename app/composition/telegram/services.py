@@ -1,5 +1,5 @@
-"""Build the services of Telegram: the accounts and their connections, the channel for sending, the inbox, and the
-queues of the worker ``telegram``.
+"""Build the Telegram services: the accounts and their connections, the channel for sending, the inbox, and the queues
+that the role ``telegram`` works on.
 """
 
 from datetime import timedelta
@@ -65,8 +65,8 @@ def add_telegram(
     sending: Sending,
     port: Port | None = None,
 ) -> Telegram:
-    """Build the services of Telegram, and register its queues, loops, circuit breakers and health checks. ``port``
-    replaces the Telegram client that the settings select.
+    """Build the Telegram services, and register their queues, loops, circuit breakers and health checks. If ``port`` is
+    given, it replaces the Telegram client that the settings select.
     """
     database, clock = work.database, work.clock
     work.circuit("telegram:*", failures=5, reset=60, longest_reset=3600, probe_within=120)
@@ -120,8 +120,8 @@ def add_telegram(
 
 
 def _send_again(work: Batuta, reconciliador: Reconciliador) -> None:
-    """Wake the loop that sends messages and the loop that resolves messages in doubt, because an account is connected
-    again.
+    """Wake two loops because an account has reconnected: the loop that sends messages, and the loop that finds out
+    whether an earlier message was sent.
     """
     work.wakeups.wake(TELEGRAM_SAIDA)
     reconciliador.wakeup.set()
@@ -187,7 +187,7 @@ def _add_outbound(work: Batuta, remetente: Remetente, *, at_a_time: int) -> Fila
 
 
 def _add_queues(work: Batuta, messages: Messages, groups: Groups, tarefas: Tarefas) -> tuple[Fila, Fila]:
-    """Register the Telegram queues except the one for outbound messages. Return the queues of the back-fills and of the
+    """Register all Telegram queues except the queue for outbound messages. Return the queues for back-fills and for
     actions.
     """
     read, act = tarefas.historico(), tarefas.acoes()

@@ -1,1 +1,1 @@
-"""Appointments. An import stores the rows of a spreadsheet; background tasks then read addresses and documents."""
+"""Appointments. An import stores the rows of a spreadsheet; background tasks then parse addresses and documents."""

@@ -4,12 +4,12 @@ turns each batch of rows into appointments.
 em_andamento ─▶ concluida     one transaction per batch of rows: appointments, tasks and the number of the last row
       └─▶ falhou              the attempts are exhausted
 
-The import checks every reason to refuse a file before the first write (``leitor``). The file stays stored until its
-last row has become an appointment. After a crash of the process or of the child, the import resumes after the last
-stored line.
+Everything that can make the import refuse a file is checked before the first write (``leitor``). The file stays stored
+until its last row has become an appointment. If this process or the child crashes, the import resumes after the last
+stored row.
 
-One task per appointment reads its address and documents. The tasks of an import form a batch with the id of the import;
-the batch is closed when the import ends.
+For each appointment, one task parses its address and documents. These tasks form a batch with the import's id; the
+batch is closed when the import ends.
 """
 
 import hashlib
@@ -73,12 +73,12 @@ class Importacao:
         colunas: Sequence[str] = (),
         progress: Progress = lambda done, at_most: None,
     ) -> Row:
-        """Import a file and return its record. If the status of the record is ``em_andamento``, a later attempt imports
-        the remaining rows.
+        """Import a file and return its record. If the record's status is ``em_andamento``, a later attempt imports the
+        remaining rows.
 
         ``colunas`` has the fields that a person chose for column titles, such as "DIA DA CONSULTA=data". These choices
         are stored and apply to later files with the same titles. ``progress`` is called with the number of processed
-        rows and the upper limit of the total.
+        rows and an upper limit for the total.
         """
         name, chosen = nome_mostravel(name), colunas_ditas(colunas)
         try:
@@ -98,8 +98,8 @@ class Importacao:
     async def _opened(
         self, content: bytes, name: str, chosen: Mapping[str, str]
     ) -> AsyncIterator[tuple[ArquivoAberto, Mapping[str, str]]]:
-        """Open a file with the chosen assignment of fields to columns. If nothing was chosen, use the stored assignment
-        for files with the same column titles.
+        """Open a file with the given choices of fields for column titles. If no choices are given, use those stored for
+        earlier files with the same column titles.
         """
         used = chosen
         async with AsyncExitStack() as stack:
@@ -124,8 +124,8 @@ class Importacao:
         return {} if row is None else dict(row["colunas"])
 
     async def continuar(self, id: str) -> None:
-        """Resume an interrupted import unless another process works on it. After too many attempts, mark the import as
-        failed.
+        """Resume an interrupted import unless another process is working on it. After too many attempts, mark the
+        import as failed.
         """
         now = self._clock.now()
         asked = {"id": id, "now": now, "before": now - INTERRUPTED_AFTER, "most": MOST_RESUMED}
@@ -150,8 +150,8 @@ class Importacao:
         return row
 
     async def proposta(self, content: bytes, name: str, colunas: Sequence[str] = ()) -> Sequence[str]:
-        """Return the proposed choices for columns with uncertain titles, such as "DIA DA CONSULTA=data", without
-        importing the file. The result is empty if the file needs no choices, or is refused for another reason.
+        """Without importing the file, propose a field for each column with an uncertain title, as in "DIA DA
+        CONSULTA=data". The result is empty if the file needs no choices, or is refused for another reason.
         """
         try:
             async with self._opened(content, nome_mostravel(name), colunas_ditas(colunas)):
@@ -163,8 +163,8 @@ class Importacao:
         return await self._database.one(self._queries.show, id=id)
 
     async def leitura(self, id: str) -> BatchProgress | None:
-        """Return the progress of the tasks that read addresses and documents of the import, or None if their batch was
-        deleted after its retention.
+        """Return the progress of the tasks that parse the import's addresses and documents, or None if the retention
+        has deleted their batch.
         """
         try:
             return await self._lotes.handle(id).progress()
@@ -184,8 +184,8 @@ class Importacao:
     async def _receive(
         self, folha: ArquivoAberto, content: bytes, name: str, by: str, escolhidas: Mapping[str, str]
     ) -> str:
-        """Store the file and return the id of the import. As the number of rows is known only after the last row, the
-        record starts with the height of the sheets.
+        """Store the file and return the id of the import. The exact number of rows is known only after the last row is
+        read, so the record starts with the height of the sheets.
         """
         id, arquivo, sha256 = self._ids.new(), name, hashlib.sha256(content).hexdigest()
         asked = {"arquivo": arquivo, "sha256": sha256, "total_rows": folha.altura, "by": by, "now": self._clock.now()}
@@ -228,8 +228,8 @@ class Importacao:
         raise AgendamentoRepetido
 
     async def _row_by_row(self, id: str, desde: int, pedaco: Pedaco) -> bool:
-        """Write each row in its own transaction, so that a row that cannot be written is reported and the other rows
-        are stored.
+        """Write each row in its own transaction. A row that cannot be written is reported, and the remaining rows are
+        still stored.
         """
         for row in pedaco.linhas:
             ate = pedaco.acima + int(str(row["linha"]))
@@ -257,7 +257,7 @@ class Importacao:
         return True
 
     async def _errors(self, transaction: Transaction, id: str, more: Sequence[Reparo]) -> list[dict[str, Any]]:
-        """Return the stored and the new errors of an import, sorted by line."""
+        """Return an import's stored errors and its new errors, sorted by line."""
         row = await transaction.one(self._queries.show, id=id)
         errors = [*((row and row["errors"]) or []), *(each.em_json() for each in more)]
         return sorted(errors, key=_position)[: MOST_REPORTED + 1]
@@ -290,12 +290,12 @@ class Importacao:
 
 
 def _position(error: Mapping[str, Any]) -> int:
-    """Return the sort key of a problem: sheet, then line. Problems of the whole file come last."""
+    """Return the key that sorts problems by sheet, then by line. Problems that concern the whole file come last."""
     return MOST_ROWS + 1 if error["linha"] is None else error.get("acima", 0) + error["linha"]
 
 
 class ImportLoop:
-    """Resumes imports whose process has died."""
+    """Loop that resumes imports whose process has died."""
 
     name = "importacoes"
 
@@ -311,7 +311,7 @@ class ImportLoop:
 
 
 def resultado(row: Row | Mapping[str, Any]) -> dict[str, Any]:
-    """Return the result of an import in the form that the client who sent the file receives."""
+    """Return an import's result in the form that the uploading client receives."""
     names = (
         "total_rows",
         "valid_rows",
@@ -334,12 +334,12 @@ def resultado(row: Row | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def leitura_em_json(leitura: BatchProgress | None) -> dict[str, Any] | None:
-    """Return the JSON for API clients that describes the progress of the tasks of an import."""
+    """Return the JSON in which API clients see the progress of an import's tasks."""
     if leitura is None:
         return None
     return {"state": leitura.state, "total": leitura.total, "done": leitura.done, "failed": leitura.failed}
 
 
 def _document(reparo: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a problem as a JSON object. ``aba`` is set only if several sheets were read."""
+    """Return a problem as a JSON object. ``aba`` (the sheet) is set only if several sheets were read."""
     return {name: reparo[name] for name in ("aba", "linha", "coluna", "problema") if name in reparo}

@@ -1,8 +1,8 @@
 """Query a language model about cells that the rules could not read.
 
-The prompt has a fixed instruction, and each cell between two random marks. The model must answer with a fixed set of
-fields, and each field is checked against the cell (``verificacao``). For these reasons, instructions inside a cell have
-no effect. The answer is stored only with the appointment.
+The prompt consists of a fixed instruction and the cells, each enclosed in two random marks. The model must answer with
+a fixed set of fields, and each field is checked against the cell (``verificacao``). For these reasons, instructions
+inside a cell have no effect. The answer is stored only with the appointment.
 """
 
 from collections.abc import Awaitable, Callable
@@ -28,7 +28,7 @@ O que a célula não diz é null. Nunca invente, corrija nem complete."""
 
 @dataclass(frozen=True, slots=True)
 class PedidoAoLlm:
-    """The texts that the rules could not read. The model does not receive a text that is None."""
+    """The texts that the rules could not read. A text that is None is not sent to the model."""
 
     endereco: str | None = None
     documento: str | None = None
@@ -49,7 +49,7 @@ class LeituraDoLlm:
 
 @dataclass(frozen=True, slots=True)
 class Mudo:
-    """The model gave no usable answer. The task is retried."""
+    """Raised when the model gives no usable answer. The task is retried."""
 
 
 Lida: TypeAlias = LeituraDoLlm | Mudo | Hold | SemVerba

@@ -15,7 +15,7 @@ TIMEOUT_SAID: Final = "Job timeout exceeded"
 
 
 class StatusDaLeitura(StrEnum):
-    """How far the reading of an appointment's address and documents has come."""
+    """Progress in parsing an appointment's address and documents."""
 
     PENDING = "pending"
     PROCESSING = "processing"
@@ -33,8 +33,8 @@ CAMPOS: Final = (
 
 
 def fonte_de(endereco: str | None, documento: str | None, cep: str | None) -> str:
-    """Return a hash of the texts to read. A task stores its result only if the hash, and thus the text, has not
-    changed.
+    """Return a hash of the texts to parse. A task stores its result only if the hash has not changed, which means that
+    the texts have not changed either.
     """
     return hashlib.sha256("\x00".join(each or "" for each in (endereco, documento, cep)).encode()).hexdigest()
 
@@ -149,7 +149,7 @@ ACHADOS: Final[Mapping[str, ReasonCode]] = {
 
 
 def recusada(refused: Recusa) -> PlanilhaRecusada:
-    """Convert the child process's reason to refuse a file to the error that operators read."""
+    """Convert the child process's reason for refusing a file to the error that operators read."""
     facts = {name: fact for name, fact in refused.facts.items() if name not in ("forma", "quanto")}
     if (found := ACHADOS.get(str(facts.get("oque")))) is not None:
         facts["oque"] = found(quanto=refused.facts["quanto"]) if "quanto" in refused.facts else found()
@@ -157,7 +157,7 @@ def recusada(refused: Recusa) -> PlanilhaRecusada:
 
 
 def colunas_ditas(ditas: Iterable[str]) -> dict[str, str]:
-    """Parse an operator's choices such as "DIA DA CONSULTA=data". Return the chosen field of each column title."""
+    """Parse an operator's choices such as "DIA DA CONSULTA=data". Map each column title to the chosen field."""
     chosen: dict[str, str] = {}
     for dita in ditas:
         titulo, _, campo = dita.rpartition("=")

@@ -42,7 +42,7 @@ SEM_DOCUMENTO: Final = "documento_nao_encontrado"
 
 
 def avisos_da_leitura(row: Row | Mapping[str, Any]) -> list[str]:
-    """Return the warnings about the parsed address and documents. The list is empty unless the parsing is complete."""
+    """Return the warnings about the parsed address and documents. The list is empty until parsing is complete."""
     if row["normalization_status"] != StatusDaLeitura.COMPLETED:
         return []
     return list(dict.fromkeys([*_do_endereco(row), *_do_documento(row)]))
@@ -124,14 +124,14 @@ def _coberto(value: object) -> str | None:
 
 
 def _coberto_exceto(read: Any, names: Iterable[str]) -> Any:
-    """Mask every parsed value except the values of the fields ``names``."""
+    """Mask every parsed value except those of the fields in ``names``."""
     if not isinstance(read, dict):
         return _coberto(read)
     return {name: value if name in names else _coberto(value) for name, value in read.items()}
 
 
 def arquivo_coberto(nome: str) -> str:
-    """Mask the name of an imported file, because it may contain a patient's name. The extension remains."""
+    """Mask an imported file's name, because it may contain a patient's name. The extension remains."""
     return f"{COVERED}{PurePath(nome).suffix[:6]}"
 
 
@@ -151,7 +151,7 @@ def job_em_palavras(status: TaskStatus) -> dict[str, Any]:
 
 
 def job_do_agendamento(job_id: str, row: Row) -> dict[str, Any]:
-    """Describe a task whose row was deleted. The data comes from the row of its appointment."""
+    """Describe a task whose row was deleted, using the data in its appointment's row."""
     status = StatusDaLeitura(row["normalization_status"])
     fields = [name for name in ("endereco_normalizado", "documento_normalizado") if row[name] is not None]
     is_over = status not in (StatusDaLeitura.PENDING, StatusDaLeitura.PROCESSING)
@@ -168,7 +168,7 @@ def job_do_agendamento(job_id: str, row: Row) -> dict[str, Any]:
 
 
 def em_csv(rows: Iterable[Row | Mapping[str, Any]], visao: Visao, *, header: bool) -> str:
-    """Write appointments as CSV for spreadsheet programs. No cell begins with a sign that would make the cell a
+    """Write appointments as CSV for spreadsheet programs. No cell begins with a character that would turn it into a
     formula.
     """
     out = io.StringIO()

@@ -1,4 +1,4 @@
-"""SQL statements of the appointments."""
+"""SQL statements for appointments."""
 
 from functools import cache, lru_cache
 from pathlib import Path
@@ -114,8 +114,8 @@ def appointment_queries(dialect: Dialect) -> AppointmentQueries:
 def insert_query(dialect: Dialect, columns: tuple[str, ...]) -> Query:
     """Build the statement that inserts new rows. Rows whose key already exists are skipped.
 
-    The statement names only the given columns: a sheet fills about half of the columns, and naming all of them would
-    double the cost.
+    The statement names only the given columns: a sheet fills about half of the table's columns, and naming all of them
+    would double the cost.
     """
     rows = "json_each(:rows)" if dialect == "sqlite" else "jsonb_populate_recordset(NULL::appointments, :rows)"
     now = ":now" if dialect == "sqlite" else ":now::timestamptz"
@@ -129,8 +129,8 @@ def insert_query(dialect: Dialect, columns: tuple[str, ...]) -> Query:
 
 @cache
 def page_query(dialect: Dialect, filters: tuple[str, ...]) -> Query:
-    """Build the query of one page of appointments, newest first. The query has a condition only for each given filter,
-    so that the database can use an index.
+    """Build the query that selects one page of appointments, newest first. The query has conditions only for the given
+    filters, so that the database can use an index.
     """
     where = " AND ".join(FILTERS[each] for each in filters) or "TRUE"
     text = f"SELECT * FROM appointments WHERE {where} ORDER BY id DESC LIMIT :limit"

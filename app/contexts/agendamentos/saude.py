@@ -1,4 +1,4 @@
-"""Health of the tasks that read appointments, for ``/health/agendamentos``.
+"""Health of the tasks that parse appointments, for ``/health/agendamentos``.
 
 The engine checks the queue (backlog, age, dead items, workers). This module adds the figures for operators.
 """
@@ -42,7 +42,7 @@ class SaudeDosAgendamentos:
         is_handed_over: bool = False,
     ) -> None:
         """Build the health check. ``consumer`` is the name of the loop that runs the tasks. ``is_handed_over`` is true
-        if tasks run on ARQ: a claimed task may then still wait for that loop.
+        if tasks run on ARQ, where a task that is already claimed may still be waiting for that loop.
         """
         self._database = database
         self._depth = depth
@@ -90,7 +90,7 @@ class SaudeDosAgendamentos:
 
     def _unserved_time(self, depth: Depth, signs: Signs) -> timedelta:
         """Return how long the oldest due task has waited for a worker. If tasks run on ARQ, return how long no consumer
-        has been alive.
+        has been alive instead.
         """
         if not self._is_handed_over or not depth.due + depth.later + depth.running:
             return depth.oldest_due
@@ -101,7 +101,9 @@ class SaudeDosAgendamentos:
 
 
 def alertas(metrics: dict[str, Any], waited: timedelta, unserved: timedelta, *, import_stands: bool) -> list[str]:
-    """Return the names of the alerts to raise. ``unserved`` is how long tasks have waited without a live worker."""
+    """Return the names of the alerts to raise. ``unserved`` is how long tasks have been waiting without a
+    live worker.
+    """
     ended = metrics["completed_last_hour"] + metrics["failed_last_hour"]
     found = {
         "no_worker": not metrics["has_worker"] and unserved > timedelta(minutes=1),

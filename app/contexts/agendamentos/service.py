@@ -1,4 +1,4 @@
-"""Operations on appointments: create, change, list, and parse address and documents again."""
+"""Operations on appointments: create, change, list, and parse addresses and documents again."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ _BELONGS: Final = {"cep": "endereco_completo", "hora_confirmacao": "data_confirm
 
 
 def atualizado(antes: Mapping[str, Any], dito: Mapping[str, Json]) -> dict[str, Json]:
-    """Merge a row of a file into an existing appointment. Only the fields in ``dito``, which have a value in the file,
+    """Merge a file's row into an existing appointment. Only the fields in ``dito``, which have a value in the file,
     replace stored values.
     """
     now = {name: antes[name] if dito.get(name) is None else dito[name] for name in CAMPOS}
@@ -66,7 +66,7 @@ CEP: Final = r"^(?:[1-9][0-9]{4}|0[1-9][0-9]{3})-[0-9]{3}$"
 
 
 class Tarefas(Protocol):
-    """The operations of the engine's task service that appointments use. Every task backend provides them."""
+    """The engine's task operations that appointments use. Every task backend provides them."""
 
     async def enqueue_many(
         self,
@@ -80,8 +80,8 @@ class Tarefas(Protocol):
 
 
 class Lotes(Protocol):
-    """The operations of the engine's batches that imports use. The batch of an import has the same id as the import,
-    and contains the tasks that read its appointments.
+    """The engine's batch operations that imports use. An import's batch has the same id as the import, and contains the
+    tasks that parse its appointments.
     """
 
     def handle(self, id: str) -> Batch: ...
@@ -91,7 +91,7 @@ class Lotes(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ligado:
-    """The parts of an appointment (address, documents) whose reading is switched on in the settings."""
+    """Which parts of an appointment (address, documents) the settings allow to be parsed."""
 
     endereco: bool = True
     documento: bool = True
@@ -119,8 +119,8 @@ _EMPTY: Final[Mapping[str, Json]] = dict.fromkeys(COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class Gravadas:
-    """How many appointments one call of ``gravar`` inserted and updated, how many tasks to read them it enqueued, and
-    how many collection cars it added.
+    """The result of one call of ``gravar``: how many appointments it inserted and updated, how many parsing tasks it
+    enqueued, and how many collection cars it added.
     """
 
     novas: int
@@ -156,8 +156,8 @@ class Agendamentos:
     async def gravar(
         self, transaction: Transaction, linhas: Sequence[Mapping[str, Json]], importacao: str | None = None
     ) -> Gravadas:
-        """Insert new appointments, update existing ones, and enqueue a task that reads address and documents of each.
-        The caller owns the transaction.
+        """Insert new appointments, update existing ones, and enqueue the tasks that parse their addresses and
+        documents. Runs in the caller's transaction.
         """
         rows = {
             str(row.get("chave") or chave_de(row)): row for row in linhas
@@ -185,8 +185,8 @@ class Agendamentos:
     async def _find_known(
         self, transaction: Transaction, rows: Mapping[str, Mapping[str, Json]]
     ) -> dict[str, dict[str, Any]]:
-        """Find the existing appointment of each row by its id in the source system. If the row or the appointment has
-        no such id, compare patient, place and time.
+        """Find each row's existing appointment by its id in the source system. If the row or the appointment has no
+        such id, compare patient, place and time.
         """
         places = {chave: chave_natural_de(row) for chave, row in rows.items() if row.get("origem_id")}
         wanted = sorted({*rows, *places.values()})
@@ -219,7 +219,7 @@ class Agendamentos:
         return await self.um(row["id"])
 
     async def alterar(self, id: str, campos: Mapping[str, Json], *, by: str) -> Mapping[str, Any]:
-        """Change the given fields of an appointment. If the address or the documents change, they are read again."""
+        """Change the given fields of an appointment. If the address or the documents change, they are parsed again."""
         checked = conferidos(campos)
         try:
             await self._change(id, checked, by)
@@ -257,7 +257,7 @@ class Agendamentos:
         return decifrado(row, self._cifra)
 
     async def da_tarefa(self, job: str) -> Row | None:
-        """Return the appointment of a task, even if the row of the task was deleted."""
+        """Return the appointment that a task belongs to, even if the task's row was deleted."""
         return await self._database.one(self._queries.of_job, job=job)
 
     async def lista(self, filtro: Filtro, limit: int) -> Sequence[Mapping[str, Any]]:
@@ -271,14 +271,14 @@ class Agendamentos:
         return {status.value: found.get(status.value, 0) for status in StatusDaLeitura}
 
     async def quantas_repetir(self, *, limit: int) -> int:
-        """Count the appointments that ``reprocessar`` would enqueue if it were called without ids."""
+        """Count the appointments that ``reprocessar`` would enqueue if called without ids."""
         async with self._database.transaction() as transaction:
             return len(await self._repetiveis(transaction, limit))
 
     async def reprocessar(self, ids: Sequence[str] | None = None, *, limit: int, by: str) -> list[str]:
-        """Enqueue a new task for appointments whose reading failed, was skipped while reading was switched off, or has
-        no task. With ``ids``, appointments that are already read are enqueued too. Return the ids of the enqueued
-        appointments.
+        """Enqueue a new task for each appointment whose parsing failed, that was skipped while parsing was switched
+        off, or that has no task. With ``ids``, appointments that are already parsed are enqueued too. Return the ids of
+        the enqueued appointments.
         """
         async with self._database.transaction() as transaction:
             if ids is None:
@@ -309,7 +309,7 @@ class Agendamentos:
             await transaction.run(self._queries.requeue, rows=AsJson(rows), now=self._clock.now())
 
     async def _insert(self, transaction: Transaction, rows: Sequence[Mapping[str, Json]]) -> int:
-        """Insert rows in the order of their keys, so that two imports of the same rows do not deadlock."""
+        """Insert rows in key order, so that two imports of the same rows do not deadlock."""
         in_order = sorted(self._cifradas(rows), key=lambda row: str(row["chave"]))
         filled = [{name: value for name, value in row.items() if value is not None} for row in in_order]
         used = set[str]().union(*filled)
@@ -321,7 +321,7 @@ class Agendamentos:
             await transaction.run(self._queries.supersede, ids=AsJson(list(ids)))
 
     async def _enqueue(self, transaction: Transaction, ids: Sequence[str], importacao: str | None = None) -> list[str]:
-        """Enqueue the tasks that read these appointments, as members of the batch of their import."""
+        """Enqueue the tasks that parse these appointments, as members of their import's batch."""
         if not ids:
             return []
         keys, calls = [f"agendamento:{id}" for id in ids], [(id,) for id in ids]
@@ -340,8 +340,8 @@ class Agendamentos:
     def _row(
         self, chave: str, dito: Mapping[str, Json], known: Mapping[str, Any] | None, importacao: str | None, fresh: str
     ) -> dict[str, Json]:
-        """Build the appointment that a row of a file describes. If the appointment already exists, merge the row into
-        it; otherwise the new appointment has the id ``fresh``.
+        """Build the appointment that a file's row describes. If the appointment already exists, merge the row into it;
+        otherwise the new appointment has the id ``fresh``.
         """
         origem: dict[str, Json] = {"importacao_id": importacao, "aba": dito.get("aba"), "linha": dito.get("linha")}
         if known is None:
@@ -373,9 +373,9 @@ class Agendamentos:
         }
 
     def _fonte(self, campos: Mapping[str, Json], known: Mapping[str, Any] | None) -> str:
-        """Return the fingerprint of the texts to read. Without encryption, the fingerprint is a hash of the texts. With
-        encryption it is a random id that is replaced when a text changes, because hashes of document numbers can be
-        reversed by trying all numbers.
+        """Return the fingerprint of the texts to parse. Without encryption, the fingerprint is a hash of the texts.
+        With encryption it is a random id that is replaced whenever a text changes, because anyone could find a document
+        number from its hash by trying all numbers.
         """
         if not self._cifra.is_on:
             return fonte_de(*(None if (said := campos.get(name)) is None else str(said) for name in FONTE))
@@ -386,8 +386,8 @@ class Agendamentos:
         return str(known["fonte"]) if is_same else self._ids.new()
 
     async def _note(self, transaction: Transaction, by: str, action: str, subject: str, fields: list[str]) -> None:
-        """Write an operator's action on an appointment to the audit log, with the names of the changed fields but not
-        their values.
+        """Record in the audit log what an operator did with an appointment. The entry has the names of the changed
+        fields but not their values.
         """
         await self._audit.note(
             transaction,
@@ -401,8 +401,8 @@ class Agendamentos:
 
 
 def _is_due(row: Mapping[str, Json], known: Mapping[str, Any] | None) -> bool:
-    """Return whether the address and documents of a row must be read: the row is new, its text has changed, or reading
-    was switched off before.
+    """Return whether a row's address and documents must be parsed: the row is new, its text has changed, or parsing was
+    switched off before.
     """
     if row["normalization_status"] != StatusDaLeitura.PENDING:
         return False

@@ -1,8 +1,7 @@
-"""Task ``normalize_appointment``: read the address and the documents of one appointment, with rules first.
+"""Task ``normalize_appointment``: parse the address and the documents of one appointment, with rules first.
 
-If a language model is configured and allowed, the task queries it about texts that the rules cannot read. Results of
-the rules are stored even if the model fails. No result is stored if the text of the appointment changes while the task
-runs.
+If a language model is configured and allowed, the task queries it about texts that the rules cannot parse. The rules'
+results are stored even if the model fails. If an appointment's text changes while the task runs, no result is stored.
 """
 
 import logging
@@ -54,16 +53,17 @@ _ENDS: Final = {
 
 
 class LeitorLlm(Protocol):
-    """Client of the language model. It returns only values that occur in the text of the appointment."""
+    """Client for the language model. It returns only values that occur in the appointment's text."""
 
     async def ler(self, pedido: PedidoAoLlm, began: Callable[[], Awaitable[None]]) -> Lida: ...
 
 
 @dataclass(slots=True)
 class _Lido:
-    """The fields of an appointment that were read so far. ``pedido`` has the texts that the rules could not read.
+    """The fields of an appointment that have been parsed so far. ``pedido`` has the texts that the rules could not
+    parse.
 
-    ``espera`` is set if the model may not be queried yet. ``faltou`` is true if the model was queried and did not
+    ``espera`` is set if the model may not be queried yet. ``faltou`` is true if the model was queried but did not
     answer.
     """
 
@@ -81,7 +81,7 @@ class _Lido:
 
 
 def waits(max_tries: int) -> list[float]:
-    """Return the back-off in seconds: 60 after the first failure, doubled after each further failure."""
+    """Return the back-off in seconds: 60 after the first failure, doubling with each further failure."""
     return [float(FIRST_WAIT * 2**attempt) for attempt in range(max_tries - 1)]
 
 
@@ -173,8 +173,8 @@ class Normalizador:
     def _with_rules(
         self, part: str, read: Callable[[Mapping[str, Any], _Lido], None], row: Mapping[str, Any], lido: _Lido
     ) -> None:
-        """Read one part of an appointment with the rules, and log the start. The end is logged only if the language
-        model does not have to read the part.
+        """Parse one part of an appointment with the rules, and log the start. The end is not logged here if the
+        language model still has to parse that part.
         """
         log.info(_STARTS[part], row["id"])
         read(row, lido)
@@ -232,7 +232,7 @@ class Normalizador:
 
     async def _write_together(self, lidas: Sequence[Mapping[str, Json]]) -> list[bool | None]:
         """Store the results for several appointments in one statement. Return one value per appointment: True if the
-        result was stored, None if the text of the appointment has changed or its row is locked.
+        result was stored, None if the appointment's text has changed or its row is locked.
         """
         now = self._clock.now()
         written = await self._database.all(self._queries.read_together, rows=AsJson(list(lidas)), now=now)
@@ -253,8 +253,8 @@ def _status(row: Mapping[str, Any], lido: _Lido, ligado: Ligado, *, is_last: boo
 
 
 def _is_known(row: Mapping[str, Any], lido: _Lido, status: StatusDaLeitura) -> bool:
-    """Return whether the row already stores this partial result. A task that waits for the model several times stores
-    it only once.
+    """Return whether the row already stores this partial result. Thanks to this check, a task that waits for the model
+    several times stores its partial result only once.
     """
     kept = (row["normalization_status"], row["endereco_normalizado"], row["documento_normalizado"])
     return lido.espera is not None and kept == (status.value, lido.endereco, lido.documento)
@@ -265,8 +265,8 @@ def _is_by_model(kept: Any) -> bool:
 
 
 def _add(said: LeituraDoLlm, lido: _Lido) -> None:
-    """Merge the language model's answer into the result. If the model found no street, the address of the rules stays;
-    if it found no document, the documents of the rules stay.
+    """Merge the language model's answer into the result. If the model found no street, the rules' address stays; if it
+    found no document, the rules' documents stay.
     """
     if said.endereco.logradouro is not None:
         lido.endereco = endereco_em_json(_junto(said.endereco, lido.regra), fonte=LLM)
@@ -275,8 +275,8 @@ def _add(said: LeituraDoLlm, lido: _Lido) -> None:
 
 
 def _junto(dito: Endereco, regra: Endereco) -> Endereco:
-    """Merge the model's reading of an address (``dito``) with that of the rules (``regra``). For CEP, state and house
-    number the rules take precedence, because these fields have fixed formats.
+    """Merge an address that the model parsed (``dito``) with the one that the rules parsed (``regra``). For CEP, state
+    and house number the rules take precedence, because these fields have fixed formats.
     """
     cep, uf = regra.cep or dito.cep, regra.uf or dito.uf
     avisos = [each for each in regra.avisos if each != CEP_DE_OUTRA_UF]

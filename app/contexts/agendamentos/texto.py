@@ -1,4 +1,4 @@
-"""Normalise typed text. The time of every function is linear in the length of the text."""
+"""Normalise typed text. Every function runs in time linear in the length of the text."""
 
 import re
 import unicodedata
@@ -40,7 +40,7 @@ _CODE = re.compile(r"[a-z]{1,4}-?[0-9]+[a-z]?", re.IGNORECASE)
 
 
 def limpo(texto: str) -> str:
-    """Unify spaces, hyphens and line ends, and remove invisible characters. Line breaks are kept."""
+    """Unify spaces, hyphens and line endings, and remove invisible characters. Line breaks are kept."""
     texto = texto[:LONGEST_READ]
     if not _USUAL.fullmatch(texto):
         texto = _SPACES.sub(" ", unicodedata.normalize("NFC", texto).translate(_TABLE))
@@ -62,7 +62,7 @@ def plano(texto: str) -> str:
 
 
 def diz_nada(texto: str) -> bool:
-    """Return whether a cell contains words but no information: "não informado", "-", "o mesmo da mãe"."""
+    """Return whether a cell contains words but no information, such as "não informado", "-" or "o mesmo da mãe"."""
     if not texto or _DIGIT.search(texto):
         return not texto
     said = plano(texto).strip(" .!*()")

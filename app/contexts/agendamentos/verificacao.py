@@ -1,9 +1,9 @@
-"""Check an address or documents that a language model returned against the text that it read. Only values that occur in
-the text are accepted.
+"""Check an address or documents that a language model returned against the text that the model was given. Only values
+that occur in the text are accepted.
 
-The comparison of words ignores accents and capitals, and the result has the spelling of the text. The digits of a value
-must be whole numbers of the text, in order. A CPF and a SUS card also need valid check digits. If a label in the text
-says that a number is of another kind, the number is dropped.
+Words are compared without accents and capitals, and the result keeps the spelling of the text. The digits of a value
+must come from complete numbers in the text, in the same order. A CPF and a SUS card also need valid check digits. A
+number is dropped if its label in the text says that it is of another kind.
 """
 
 import re
@@ -64,8 +64,8 @@ def documento_provado(dito: Json, texto: str) -> Documento:
 
 
 def so_de(texto: str, tipo: Tipo) -> str:
-    """Replace the digits of all numbers that cannot be a document of the kind ``tipo``, according to their label or
-    format.
+    """Mask the digits of all numbers that, according to their label or format, cannot be a document of the kind
+    ``tipo``.
     """
     page = limpo(texto)
     for papel in papeis(page):
@@ -75,13 +75,15 @@ def so_de(texto: str, tipo: Tipo) -> str:
 
 
 def pode_ter_documento(texto: str) -> bool:
-    """Return whether a number in the text may be the patient's CPF or RG. If not, the model need not be queried."""
+    """Return whether a number in the text may be the patient's CPF or RG. If none may, the model need not
+    be queried.
+    """
     return any(sum(each.isdigit() for each in so_de(texto, tipo)) >= FEWEST for tipo in DOS_NOSSOS)
 
 
 class _Pagina:
-    """Index of the text of an appointment. It answers whether the text contains the words and digits of the language
-    model's answer.
+    """Index of an appointment's text. It shows whether the text contains the words and digits of the language model's
+    answer.
     """
 
     def __init__(self, texto: str) -> None:
@@ -90,8 +92,8 @@ class _Pagina:
         self._numbers = list(_DIGITS.finditer(self._texto))
 
     def palavras(self, dito: Any) -> str | None:
-        """Find the words of the model's answer in the text, and return them in the spelling of the text. Return None if
-        the text does not contain them.
+        """Find words from the model's answer in the text, and return them as the text spells them. Return None if the
+        text does not contain them.
         """
         wanted = [plano(found) for found in _WORD.findall(limpo(_text(dito)))]
         for first in range(len(self._words) - len(wanted) + 1 if wanted else 0):
@@ -121,7 +123,9 @@ class _Pagina:
         return name if name in ORGAOS and self.palavras(name) else None
 
     def tem_digitos(self, valor: str) -> bool:
-        """Return whether the digits are one complete number of the text, or several adjacent numbers joined."""
+        """Return whether the digits form one complete number in the text, or several adjacent numbers
+        joined together.
+        """
         digits, has_x = _digits(valor), valor.endswith("X")
         return any(found == digits and (not has_x or self._x_after(end)) for found, end in self._runs(len(digits)))
 

@@ -1,3 +1,3 @@
-"""Campaigns, which send one text to many doctors: audience, start, and counts of sent, delivered and
-answered messages.
+"""Campaigns, which send one text to many doctors. This context chooses the audience, starts campaigns, and counts sent,
+delivered and answered messages.
 """

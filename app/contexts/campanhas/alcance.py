@@ -1,7 +1,7 @@
-"""Count the reach of a campaign: the doctors to whom a message was sent, who received it, and who answered.
+"""Count a campaign's reach: the doctors to whom a message was sent, who received it, and who answered.
 
-Each doctor counts at most once in each of these numbers, even if events repeat or arrive out of order. The caller owns
-the transaction of every write.
+Each doctor counts at most once in each of these numbers, even if events repeat or arrive out of order. All writes
+happen in the caller's transaction.
 """
 
 from datetime import datetime, timedelta
@@ -42,7 +42,9 @@ class Alcance:
         em: datetime,
         now: datetime,
     ) -> None:
-        """Count a message as sent. If the delivery receipt or the doctor's answer arrived earlier, count it too."""
+        """Count a message as sent. If its delivery receipt or the doctor's answer has already arrived,
+        count that too.
+        """
         await transaction.run(self._queries.count_sent, campanha_id=campanha_id, now=now)
         await transaction.run(self._queries.reached, cliente_id=cliente_id, campanha_id=campanha_id, em=em)
         await self.entregue(transaction, message_id, now=now)

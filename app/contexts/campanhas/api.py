@@ -1,4 +1,4 @@
-"""Interface of campaigns for other contexts, which report the delivery and the answer of each message."""
+"""Interface of campaigns for other contexts, which report the delivery of each message and the answers to it."""
 
 from app.contexts.campanhas.alcance import Alcance
 

@@ -1,10 +1,10 @@
 """Start a campaign in steps. Each step is a small transaction, so that the next run can continue after a crash.
 
     due, and may it start? ─▶ ativa ─▶ choose recipients, 500 at a time ─▶ queue messages, 500 at a time ─▶ concluida
-                                       (excluded ones with a reason)                              when its batch ends
+                                       (excluded doctors with a reason)                         when its batch ends
 
-Several processes may start the same campaign at once: each step locks the campaign's row, so the second process finds
-that the step is already done.
+Several processes may start the same campaign at the same time: each step locks the campaign's row, so the second
+process finds that the step is already done.
 """
 
 from collections import Counter
@@ -56,7 +56,7 @@ class Resultado:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Devida:
-    """A due campaign, with the values of its row decoded."""
+    """A due campaign, with the values in its row decoded."""
 
     id: int
     tipo: str
@@ -80,7 +80,7 @@ class Inicio:
         ids: Ids,
         clock: Clock,
     ) -> None:
-        """Build the service. ``lotes`` creates batches. ``mensagens`` counts and cancels the messages of a campaign's
+        """Build the service. ``lotes`` creates batches. ``mensagens`` counts and cancels the messages in a campaign's
         batch.
         """
         self._database = database
@@ -94,8 +94,8 @@ class Inicio:
         self._queries = start_queries(database.dialect)
 
     async def passar(self, held: Held | None = None) -> Resultado:
-        """Start the due campaigns that the rules permit. ``held`` returns the campaign types that must wait, each with the
-        reason.
+        """Start the due campaigns that the rules permit. ``held`` returns the campaign types that must wait, and the
+        reason for each.
         """
         done = Resultado(recusadas={}, esperam={})
         now = self._clock.now()
@@ -121,8 +121,8 @@ class Inicio:
         return 0 if row is None else int(row["quantos"])
 
     async def previsto(self, row: Row, then: datetime) -> Mapping[MotivoDaExclusao | None, int]:
-        """Predict the audience of a campaign at the instant ``then``. Return the number of excluded doctors by reason,
-        and under the key None the number of recipients.
+        """Predict a campaign's audience at the instant ``then``. Map each reason for exclusion to the number of
+        excluded doctors; the key None has the number of recipients.
         """
         _, choices = await self._choices(_due(row), then)
         return Counter(choice.motivo for choice in choices)
@@ -160,8 +160,8 @@ class Inicio:
         return True
 
     async def _join_batch(self, transaction: Transaction, id: int) -> None:
-        """Create the batch of the campaign. Close it immediately, because only a closed batch can end. The batch ends
-        together with the last message of the campaign.
+        """Create the campaign's batch. Close it immediately, because only a closed batch can end. The batch ends when
+        the campaign's last message ends.
         """
         lote = self._ids.new()
         if await transaction.run(self._queries.join, id=id, lote=lote):
@@ -177,9 +177,9 @@ class Inicio:
             )
 
     async def _consider(self, campanha: Devida) -> bool:
-        """Store one row per doctor of the audience: a recipient, or an excluded doctor with the reason.
+        """Store one row per doctor in the audience: a recipient, or an excluded doctor with the reason.
 
-        Returns False if an operator stopped the campaign, or if another process works on the campaign.
+        Returns False if an operator stopped the campaign, or if another process is working on it.
         """
         seen, choices = await self._choices(campanha)
         for first in range(0, max(1, len(choices)), BATCH):
@@ -193,8 +193,8 @@ class Inicio:
         return True
 
     async def _choices(self, campanha: Devida, then: datetime | None = None) -> tuple[int, list[Escolha]]:
-        """Decide which doctors of the audience receive the campaign. Return the number of doctors who already have a
-        row, and the decision about each of the others.
+        """Decide which doctors in the audience receive the campaign. Return the number of doctors who already have a
+        row in the recipients' table, and the decision about each remaining doctor.
         """
         now, filtros = self._clock.now(), campanha.filtros
         then = now if then is None else then
@@ -264,7 +264,7 @@ class Inicio:
         return total
 
     async def _queue(self, transaction: Transaction, campanha: Devida, people: Sequence[Row]) -> int:
-        """Queue the messages of these recipients, and mark the recipients as queued in the same transaction."""
+        """Queue the messages to these recipients, and mark the recipients as queued in the same transaction."""
         now, items = self._clock.now(), []
         for recipient in people:
             valores = {"nome": recipient["primeiro_nome"], "especialidade": recipient["especialidade"]}

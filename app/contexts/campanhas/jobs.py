@@ -1,7 +1,7 @@
 """The job that starts and ends campaigns, and the loop that does the same between two fires of the job.
 
-In the timetable ``janelas`` (time windows), the job fires only when a window opens. The loop starts campaigns that
-become due while the window is open. A pause of the job also stops the loop from starting the job's campaigns.
+In the timetable ``janelas`` (time windows), the job fires only when a window opens. The loop then starts campaigns that
+become due while the window is open. When the job is paused, the loop does not start the job's campaigns either.
 """
 
 from datetime import timedelta

@@ -1,7 +1,7 @@
-"""Connect each campaign to a batch of the engine, which counts and cancels the messages of the campaign.
+"""Connect each campaign to an engine batch, which counts and cancels the campaign's messages.
 
-The batch is created when the campaign starts. It stores no counts, because they are computed from the rows of the
-messages. When the batch ends, the campaign ends in the same transaction.
+The batch is created when the campaign starts. It stores no counts, because they are computed from the messages' rows.
+When the batch ends, the campaign ends in the same transaction.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -31,7 +31,7 @@ COUNTED_AS: Final[Mapping[str, str]] = {
 
 
 class Lotes(Protocol):
-    """The operations of the engine's batches that campaigns use."""
+    """The engine's batch operations that campaigns use."""
 
     def handle(self, id: str) -> Batch: ...
 
@@ -56,7 +56,7 @@ def batch_queries(dialect: Dialect) -> BatchQueries:
 
 
 class MensagensDeCampanha:
-    """The messages of campaigns as members of a batch: the batch counts and cancels the messages through this class.
+    """Makes a campaign's messages the members of a batch: the batch counts and cancels the messages through this class.
     The campaign ends when its batch ends.
     """
 
@@ -84,7 +84,7 @@ class MensagensDeCampanha:
             await self.cancel_messages(transaction, row["id"])
 
     async def cancel_messages(self, transaction: Transaction, campanha_id: int) -> None:
-        """Cancel the queued messages of a campaign, and request a stop of messages that are being sent. Exclude the
+        """Cancel a campaign's queued messages, and request a stop for messages that are being sent. Exclude the
         recipients whose message is not queued yet.
         """
         now, motivo = self._clock.now(), MotivoDaExclusao.CAMPANHA_CANCELADA.value

@@ -1,6 +1,6 @@
 """States and audience filters of a campaign.
 
-rascunho ─▶ agendada ─▶ ativa ─▶ concluida      when all messages of the campaign have ended
+rascunho ─▶ agendada ─▶ ativa ─▶ concluida      when all the campaign's messages have ended
                │  ▲       │  ▲
                ▼  │       ▼  │
               pausada ◀───────┘      any state that is not final ─▶ cancelada
@@ -110,7 +110,7 @@ class MedicosDesconhecidos(CampanhaRecusada):
 
 
 class SemPublico(CampanhaRecusada):
-    """Raised when a valid campaign would have no recipients now."""
+    """Raised when a campaign is valid but would currently have no recipients."""
 
 
 class PublicoVazio(SemPublico):
@@ -129,7 +129,7 @@ class PublicoInexistente(SemPublico):
 
 
 def ninguem_recebeu(status: str, destinatarios: int) -> bool:
-    """Return whether a campaign ended without recipients. Such a campaign is not reported as successful."""
+    """Return whether a campaign ended without any recipients. Such a campaign is not reported as successful."""
     return status == StatusDaCampanha.CONCLUIDA and destinatarios == 0
 
 
@@ -151,8 +151,8 @@ def depois(acao: Acao, status: StatusDaCampanha, *, began: bool) -> StatusDaCamp
 
 
 def espera(regras: RegrasDeEnvio, now: datetime) -> str | None:
-    """Return the reason why these sending rules let no campaign start now, or None if campaigns may start. The same
-    rules are checked again before each message is sent.
+    """Return why these sending rules currently let no campaign start, or None if campaigns may start. The same rules
+    are checked again before each message is sent.
     """
     held = next((hold for hold in (regras.paused, regras.campaigns, regras.safe_mode) if hold is not None), None)
     if held is not None:
@@ -186,8 +186,8 @@ class Lugar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorte:
-    """The specialities, cities and states that match the audience filters, in the spelling of the doctors' rows. None
-    means that the filters do not restrict this field.
+    """The specialities, cities and states that match the audience filters, spelled as in the doctors' rows. None means
+    that the filters do not restrict this field.
     """
 
     especialidades: tuple[str, ...] | None
@@ -196,7 +196,7 @@ class Recorte:
 
 
 def filtros_de(valor: Json) -> Filtros:
-    """Parse ``audience_filters``. An unknown key raises an error."""
+    """Parse ``audience_filters``. Raises an error if it contains an unknown key."""
     if not isinstance(valor, Mapping):
         raise FiltroRecusado(filtro="audience_filters", takes="{…}")
     known = {*Filtros.__dataclass_fields__, "modo_selecao", "excluir_opt_out"} - {"aleatorio"}
@@ -219,7 +219,7 @@ def filtros_de(valor: Json) -> Filtros:
 
 
 def recorte(filtros: Filtros, presentes: Iterable[Lugar]) -> Recorte:
-    """Return the specialities and places in the doctors' rows that match the words of the filters. The comparison
+    """Return the specialities and places in the doctors' rows that match the words in the filters. The comparison
     ignores accents and case.
     """
     lugares = list(presentes)
@@ -231,7 +231,7 @@ def recorte(filtros: Filtros, presentes: Iterable[Lugar]) -> Recorte:
 
 
 def de_ninguem(filtros: Filtros, presentes: Iterable[Lugar]) -> tuple[str, ...]:
-    """Return the words of the filters that match no doctor. Such words are probably misspelt."""
+    """Return the filter words that match no doctor. Such words are probably misspelt."""
     lugares = list(presentes)
     specialties = {plain(each.especialidade) for each in lugares if each.especialidade}
     places = {plain(word) for each in lugares for word in (each.cidade, each.estado) if word}

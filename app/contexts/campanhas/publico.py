@@ -1,4 +1,4 @@
-"""Choose the recipients of a campaign in a fixed order, and give the reason for each excluded doctor."""
+"""Choose a campaign's recipients in a fixed order, and give the reason for each excluded doctor."""
 
 import hashlib
 from collections.abc import Collection, Iterable
@@ -42,7 +42,7 @@ class MotivoDaExclusao(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidato:
-    """Facts about a doctor, read when the recipients of a campaign are chosen."""
+    """Facts about a doctor that are read when a campaign's recipients are chosen."""
 
     id: str
     nome: str | None = None
@@ -66,15 +66,15 @@ class Candidato:
 
 @dataclass(frozen=True, slots=True)
 class Escolha:
-    """The decision whether a doctor receives the message of a campaign. ``motivo`` is None for a recipient."""
+    """The decision whether a doctor receives a campaign's message. ``motivo`` is None for a recipient."""
 
     cliente_id: str
     motivo: MotivoDaExclusao | None
 
 
 def ate(quem: Candidato, now: datetime, then: datetime) -> Candidato:
-    """Return the facts about a doctor as they will be at ``then``. A queued message of another campaign is assumed to
-    be sent now, so it only matters if ``then`` is still within the minimum interval between two campaigns.
+    """Return the facts about a doctor as they will be at ``then``. A message from another campaign that is still queued
+    is assumed to be sent now, so it only matters if ``then`` is within the minimum interval between two campaigns.
     """
     return replace(quem, na_fila_de_outra=quem.na_fila_de_outra and then - now <= BETWEEN_CAMPAIGNS)
 
@@ -116,8 +116,8 @@ def escolher(
     ja_escolhidos: int,
     now: datetime,
 ) -> list[Escolha]:
-    """Choose the recipients among the candidates, in a reproducible order, so that an interrupted run can continue.
-    ``ja_escolhidos`` is the number of recipients that the interrupted run chose.
+    """Choose the recipients from the candidates in a reproducible order, so that an interrupted run can continue.
+    ``ja_escolhidos`` is the number of recipients that the interrupted run had chosen.
     """
     places, chosen = filtros.quantidade_alvo - ja_escolhidos, []
     for quem in sorted(candidatos, key=lambda each: _place(each, campanha_id if filtros.aleatorio else None)):

@@ -57,8 +57,8 @@ def progresso_em_palavras(progresso: Progresso, zone: ZoneInfo) -> dict[str, Any
 
 
 def situacao_em_palavras(row: Row) -> dict[str, Any]:
-    """Return the JSON object that describes the situation of a doctor in a campaign. If the doctor received no message,
-    it has the code of the reason.
+    """Return a JSON object that describes a doctor's situation in a campaign. If the doctor received no message, the
+    object has the code of the reason.
     """
     if row["situacao"] is None:
         return {"medico": str(row["cliente_id"]), "situacao": "fora_do_publico", "motivo": None}
@@ -75,7 +75,7 @@ def situacao_em_palavras(row: Row) -> dict[str, Any]:
 
 
 def situacao_em_texto(texts: Texts, document: Mapping[str, Any]) -> str:
-    """Return a sentence that says whether and why a doctor received the message of a campaign."""
+    """Return a sentence that says whether a doctor received a campaign's message, and why."""
     motivo, reason = document["motivo"], document.get("porque")
     if reason is not None:
         key = WAITS_BECAUSE if document["situacao"] == WAITS else document["situacao"]

@@ -44,7 +44,7 @@ class StartQueries:
 
 
 class Fila(Protocol):
-    """The operations of the send queue that campaigns use."""
+    """The send queue's operations that campaigns use."""
 
     async def put(
         self, items: list[NewItem], within: Transaction | None = None, shared: dict[str, object] | None = None
@@ -98,7 +98,7 @@ def candidato(row: Row) -> Candidato:
 
 
 def lists(**named: Any) -> dict[str, Any]:
-    """Return list parameters for a statement, with an empty list in place of None. A separate parameter of the
-    statement says whether the list restricts the result.
+    """Return list parameters for a statement, with an empty list in place of None. The statement has a separate
+    parameter that says whether each list restricts the result.
     """
     return {name: list(values or ()) for name, values in named.items()}

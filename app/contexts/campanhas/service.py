@@ -1,4 +1,4 @@
-"""Actions and queries of operators about campaigns. The audit log records each action and the operator."""
+"""Operators' actions and queries about campaigns. The audit log records each action and the operator."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -62,7 +62,7 @@ class Agendada:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Causa:
-    """The number of messages of a campaign that wait or were not sent, for the same reason."""
+    """A reason why messages of a campaign are waiting or were not sent, with the number of those messages."""
 
     status: str  # pendente, bloqueada, cancelada or erro
     outcome: str
@@ -72,7 +72,7 @@ class Causa:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progresso:
-    """Progress of a campaign: its messages by state, and the reasons why some were not sent."""
+    """A campaign's progress: its messages by state, and the reasons why some were not sent."""
 
     campanha: Mapping[str, Any]
     enfileiradas: int  # all messages that were ever queued
@@ -114,8 +114,8 @@ class Campanhas:
         self._queries = campaign_queries(database.dialect)
 
     async def criar(self, nova: NovaCampanha, *, by: str) -> int:
-        """Create a draft of a campaign. An invalid text or filter raises an error immediately, not when the campaign is
-        due.
+        """Create a campaign draft. An invalid text or filter raises an error immediately rather than when the campaign
+        is due.
         """
         await self._check(nova)
         now = self._clock.now()
@@ -158,7 +158,7 @@ class Campanhas:
         return Agendada(status=status, destinatarios=counts.get(None, 0), excluidos=excluidos)
 
     async def pausar(self, id: int, *, by: str) -> StatusDaCampanha:
-        """Hold back every message of the campaign. Queued messages stay in the queue."""
+        """Hold back all of the campaign's messages. Queued messages stay in the queue."""
         return await self._do(Acao.PAUSAR, id, by)
 
     async def retomar(self, id: int, *, by: str) -> StatusDaCampanha:
@@ -170,8 +170,8 @@ class Campanhas:
         return after
 
     async def cancelar(self, id: int, *, by: str) -> StatusDaCampanha:
-        """Cancel the campaign permanently. Queued messages are cancelled, and messages that are being sent get a stop
-        request.
+        """Cancel the campaign permanently. Queued messages are cancelled; for messages that are being sent, a stop is
+        requested.
         """
         return await self._do(Acao.CANCELAR, id, by)
 
@@ -214,15 +214,15 @@ class Campanhas:
     async def destinatarios(
         self, id: int, *, situacao: str | None, motivo: str | None, after: int, limit: int
     ) -> Sequence[Row]:
-        """List the recipients and the excluded doctors of a campaign. Each excluded doctor has a reason."""
+        """List a campaign's recipients and excluded doctors, with the reason for each exclusion."""
         await self._row(self._database, id)
         return await self._database.all(
             self._queries.people, id=id, situacao=situacao, motivo=motivo, after=after, limit=limit
         )
 
     async def situacao_de(self, id: int, quem: str) -> Row:
-        """Return the row with the situation of a doctor in a campaign. ``quem`` is the doctor's number or id. In the
-        row, ``situacao`` is None if the doctor is outside the audience.
+        """Return the row that describes a doctor's situation in a campaign. ``quem`` is the doctor's number or id. In
+        the row, ``situacao`` is None if the doctor is outside the audience.
         """
         await self._row(self._database, id)
         telefone = telefone_de(quem)
@@ -270,8 +270,8 @@ class Campanhas:
         para: datetime | None,
         now: datetime,
     ) -> bool:
-        """Change the status of a campaign. Returns False if the status has changed since ``row`` was read. To cancel a
-        campaign that has a batch, cancel the batch.
+        """Change a campaign's status. Returns False if the status has changed since ``row`` was read. A campaign that
+        has a batch is cancelled by cancelling the batch.
         """
         if acao is Acao.CANCELAR and row["lote_id"] is not None:
             return await self._lotes.handle(str(row["lote_id"])).cancel(CAMPAIGN_CANCELLED(), within=transaction)

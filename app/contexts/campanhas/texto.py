@@ -16,7 +16,7 @@ _PLACE = re.compile(r"\{\{([^{}]*)\}\}|\{([^{}]*)\}")
 
 
 def campos(corpo: str | None) -> frozenset[str]:
-    """Return the placeholders of a campaign's text."""
+    """Return the placeholders in a campaign's text."""
     if corpo is None or not corpo.strip():
         raise TextoAusente
     if len(corpo) > LONGEST or not is_writable(corpo):
@@ -30,7 +30,7 @@ def campos(corpo: str | None) -> frozenset[str]:
 
 
 def preenchido(corpo: str, valores: Mapping[str, str | None]) -> str | None:
-    """Fill in the placeholders of a text for one doctor. Returns None if the doctor has no value for one of the
+    """Fill in a text's placeholders for one doctor. Returns None if the doctor has no value for one of the
     placeholders.
     """
     known = {name: " ".join((value or "").split()) for name, value in valores.items()}

@@ -1,8 +1,7 @@
-"""Compute the trust of a chip from its messages, and the permissions that follow from the trust.
+"""Compute a chip's trust from its messages, and the permissions that follow from the trust.
 
-The trust is a score from 0 to 100, and the score determines the level. Level and phase of a chip determine its
-permissions and limits. Rates are fractions between 0 and 1. A chip that only reads groups never gets permission to
-send.
+Trust is a score from 0 to 100, and the score determines the level. A chip's level and phase determine its permissions
+and limits. Rates are fractions between 0 and 1. A chip that only reads groups never gets permission to send.
 """
 
 from collections.abc import Mapping
@@ -73,8 +72,8 @@ FOLLOWS_UP: Final = frozenset({Nivel.VERDE, Nivel.AMARELO, Nivel.LARANJA})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MedidasDoChip:
-    """Measures of a chip's messages over the last weeks. ``seguidas`` is the number of errors since the last successful
-    send.
+    """Statistics about a chip's messages over the last weeks. ``seguidas`` is the number of errors since the last
+    successful send.
     """
 
     idade_dias: float = 0.0
@@ -102,7 +101,7 @@ NOTHING: Final = Permissoes()
 
 
 def factors(medidas: MedidasDoChip, fase: str) -> dict[str, float]:
-    """Return the summands of the trust score by name."""
+    """Return the terms that add up to the trust score, by name."""
     return {
         "base": 30.0,
         "idade": 15 * _share(medidas.idade_dias, 30),

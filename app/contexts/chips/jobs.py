@@ -1,4 +1,4 @@
-"""Scheduled jobs of the chips. If the gateway does not answer, the jobs change no chip."""
+"""Scheduled jobs for the chips. If the gateway does not answer, the jobs leave all chips unchanged."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ class ChipJobs:
         zone: ZoneInfo,
         clock: Clock,
     ) -> None:
-        """Build the jobs. ``line`` is the client for WhatsApp, or None if no gateway is configured."""
+        """Build the jobs. ``line`` is the WhatsApp client, or None if no gateway is configured."""
         self._database = database
         self._line = line
         self._gateway = gateway
@@ -72,7 +72,7 @@ class ChipJobs:
         self._clock = clock
 
     async def sincronizar_chips(self, call: JobCall) -> Outcome:
-        """Create chips for the gateway's instances, and store whether each chip is connected."""
+        """Create chips for new gateway instances, and store whether each chip is connected."""
         if self._line is None:
             return Skipped(NO_LINE())
         asked_at = self._clock.now()
@@ -98,7 +98,7 @@ class ChipJobs:
         return Done(items=len(instances), result=details)
 
     async def _change(self, transaction: Transaction, made: Plano, change: Mudanca, asked_at: datetime) -> str:
-        """Apply one change to a chip. Return the name of the counter in the job's result that counts this change."""
+        """Apply one change to a chip. Return the name of the counter for this change in the job's result."""
         now = self._clock.now()
         match change:
             case Nova(instance=instance):
@@ -132,7 +132,7 @@ class ChipJobs:
     async def verificar_whatsapp(self, call: JobCall) -> Outcome:
         """Check the connection of every chip that sends.
 
-        A chip is marked as disconnected after two checks in a row found its connection closed.
+        A chip is marked as disconnected when two checks in a row find its connection closed.
         """
         if self._line is None:
             return Skipped(NO_LINE())
@@ -202,8 +202,8 @@ class ChipJobs:
         return moved
 
     async def snapshot_chips_diario(self, call: JobCall) -> Outcome:
-        """Store a snapshot of every chip for this day, whatever the chip's status. A day begins at midnight in the
-        configured time zone.
+        """Store today's snapshot of every chip, whatever the chip's status. A day begins at midnight in the configured
+        time zone.
         """
         now = self._clock.now()
         data = (now.astimezone(self._zone) - LATE_UNTIL).date()
@@ -221,8 +221,8 @@ class ChipJobs:
         )
 
     async def resetar_contadores_chips(self, call: JobCall) -> Outcome:
-        """Store the chips' snapshots of the previous day. Then count the messages that each chip sent and received
-        today.
+        """Store the chips' snapshots for the previous day. Then recount the messages that each chip has sent and
+        received today.
         """
         now = self._clock.now()
         today = now.astimezone(self._zone).date()

@@ -1,4 +1,4 @@
-"""Read and write the rows of the chips, and compute figures about the messages of each chip."""
+"""Read and write the chips' rows, and compute figures about each chip's messages."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -44,8 +44,8 @@ class PoolQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numeros:
-    """Figures about one chip's messages. ``contatados``, ``responderam`` and ``bloquearam`` count people, not messages.
-    Rates are fractions between 0 and 1.
+    """Figures about one chip's messages. ``contatados``, ``responderam`` and ``bloquearam`` (contacted, answered,
+    blocked) count people, not messages. Rates are fractions between 0 and 1.
     """
 
     enviadas: int = 0
@@ -89,8 +89,8 @@ class Emissor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Avaliado:
-    """A chip with the figures from which its trust is computed. ``has_history`` says whether an earlier trust score of
-    the chip is stored.
+    """A chip with the figures from which its trust is computed. ``has_history`` says whether an earlier trust score is
+    stored for the chip.
     """
 
     id: str
@@ -147,8 +147,8 @@ class Pool:
         now: datetime,
         telefone: str | None = None,
     ) -> None:
-        """Store the connection state that the gateway returned to a request. If a webhook event has arrived since the
-        request (``asked_at``), store nothing, because the event is newer.
+        """Store the connection state that the gateway returned for a request. If a webhook event has arrived since the
+        request was made (``asked_at``), store nothing, because the event is newer.
         """
         await transaction.run(
             self._queries.seen, id=id, connected=connected, telefone=telefone, asked_at=asked_at, now=now
@@ -177,7 +177,7 @@ class Pool:
             await transaction.run(self._queries.shut, id=id, counts_from=COUNTS_FROM, asked_at=asked_at, now=now)
 
     async def figures(self, reading: Reading, *, since: datetime, until: datetime, now: datetime) -> dict[str, Numeros]:
-        """Map the id of every chip to the figures about its messages. Chips without messages are included."""
+        """Map every chip's id to the figures about its messages. Chips without messages are included."""
         rows = await reading.all(
             self._queries.figures, since=since, until=until, settled=min(until, now - SETTLES_WITHIN)
         )
@@ -227,7 +227,9 @@ class Pool:
             )
 
     async def lock(self, transaction: Transaction) -> list[Row]:
-        """Lock and return every chip, so that no other transaction changes the chips' counts before this one ends."""
+        """Lock and return every chip, so that no other transaction changes the chips' counts before the caller's
+        transaction ends.
+        """
         return await transaction.all(self._queries.lock)
 
     async def snapshot(
@@ -240,7 +242,7 @@ class Pool:
         is_over: bool,
         now: datetime,
     ) -> tuple[int, int]:
-        """Write the snapshots of the chips for one day. Return how many are new, and how many existed before."""
+        """Write the chips' snapshots for one day. Return how many are new, and how many already existed."""
         there = {row["chip_id"] for row in await transaction.all(self._queries.snapshots, data=data)}
         made = kept = 0
         for chip in chips:
@@ -274,7 +276,7 @@ class Pool:
         return await reading.all(self._queries.shown)
 
     async def count_waiting(self, reading: Reading, *, soon: datetime) -> int:
-        """Return the number of messages that wait for a chip and are due by ``soon``."""
+        """Return the number of messages that are waiting for a chip and are due by ``soon``."""
         row = await reading.one(self._queries.waiting, soon=soon)
         assert row is not None
         return int(row["waiting"])

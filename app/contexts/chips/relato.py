@@ -1,4 +1,4 @@
-"""Convert a chip to a JSON object for commands and HTTP routes. The object has only the last digits of the phone
+"""Convert a chip to a JSON object for commands and HTTP routes. The object shows only the last digits of the phone
 number.
 """
 

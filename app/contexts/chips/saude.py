@@ -1,4 +1,6 @@
-"""Health of the chips, for ``/health/chips`` and the health score. Chips that only read groups are ignored."""
+"""Health of the chips that send, for ``/health/chips`` and the health score. Chips that only read groups
+are ignored.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -100,8 +102,8 @@ def document(chips: Sequence[Saude], *, is_configured: bool, at: datetime, banne
 
 
 def judge(chips: Sequence[Saude], *, is_configured: bool, banned: Sequence[str] = (), waiting: int = 0) -> Report:
-    """Build the health report of the chips. ``banned`` contains the names of the banned instances. ``waiting`` is the
-    number of messages that wait to be sent.
+    """Build the chips' health report. ``banned`` contains the names of the banned instances. ``waiting`` is the number
+    of messages that are waiting to be sent.
     """
     if not is_configured and not chips:
         return Report()
@@ -145,7 +147,7 @@ def judge(chips: Sequence[Saude], *, is_configured: bool, banned: Sequence[str] 
 
 
 def _obstacles(chips: Sequence[Saude]) -> str:
-    """Return a text that says why these chips cannot send. Only the first obstacle of each chip counts."""
+    """Return a text that says why these chips cannot send. For each chip, only its first obstacle counts."""
     left = list(chips)
 
     def take(is_one: Callable[[Saude], bool]) -> list[Saude]:

@@ -24,7 +24,7 @@ TRUST: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emissor:
-    """A candidate to send a message: a chip with its trust, permissions, limits and recent sends."""
+    """A candidate for sending a message: a chip with its trust, permissions, limits and recent sends."""
 
     id: str
     instance: str
@@ -42,7 +42,7 @@ class Emissor:
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        """Rate limits of this chip, shared by all processes."""
+        """This chip's rate limits, shared by all processes."""
         key = f"chip:{self.id}"
         limits = [
             Limit(name="chip/hora", key=key, most=self.per_hour, per=HORA),
@@ -58,7 +58,7 @@ def rank(
 ) -> list[Emissor]:
     """Return the chips that may send this type of message, best first.
 
-    For an answer, the chip of the conversation comes first. Next are chips that wrote to the doctor before. The
+    For an answer, the conversation's chip comes first. Next are chips that have written to the doctor before. The
     remaining chips are ordered by their number of messages in the last hour, then by trust.
     """
     able = [chip for chip in chips if chip.id not in excluded and _is_able(chip, tipo, now)]
@@ -122,8 +122,8 @@ class Emissores:
         return await transaction.one(self._queries.sender, id=id, now=now) is not None
 
     async def rest(self, transaction: Transaction, id: str, why: str, *, until: datetime, now: datetime) -> None:
-        """Let a chip send nothing until ``until``, because it caused an error. Store the error, which lowers the chip's
-        trust.
+        """Stop a chip from sending until ``until``, because it caused an error. Store the error, which lowers the
+        chip's trust.
         """
         await transaction.run(self._queries.rest, id=id, until=until, now=now)
         await transaction.run(self._queries.error, id=self._ids.new(), chip_id=id, motivo=why, now=now)

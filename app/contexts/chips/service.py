@@ -1,7 +1,7 @@
-"""Change a chip after connection events and operators' decisions.
+"""Change chips in response to connection events and operators' decisions.
 
-A lost connection does not change the status of a chip; otherwise a single outage would take every chip out of service.
-A ban changes the status immediately and permanently. A log-out of the phone also changes the status, because only a
+A lost connection does not change a chip's status; otherwise a single outage would take every chip out of service. A ban
+changes the status immediately and permanently. If the phone is logged out, the status changes too, because only a
 person with the phone can pair it again.
 """
 
@@ -39,7 +39,7 @@ class InicioNoFuturo(BatutaError):
 
 
 class StatusDoChip(StrEnum):
-    """Statuses of a chip that an operator may set. The statuses pending, degraded and banned are reserved for Julia."""
+    """Chip statuses that an operator may set. Only Julia sets the statuses pending, degraded and banned."""
 
     WARMING = "warming"
     READY = "ready"
@@ -106,7 +106,7 @@ class Chips:
     async def cortar(
         self, transaction: Transaction, chip_id: str, status: str, code: int, *, by: str, now: datetime
     ) -> bool:
-        """Change the chip's status according to the code with which WhatsApp closed the connection. Return whether the
+        """Change the chip's status according to the code with which WhatsApp closed its connection. Return whether the
         status changed.
         """
         if code in BANS:
@@ -123,7 +123,7 @@ class Chips:
     async def banir(
         self, transaction: Transaction, chip_id: str, status: str, code: int, *, by: str, now: datetime
     ) -> bool:
-        """Mark a chip as banned. Returns False if it is already banned."""
+        """Mark a chip as banned. Returns False if it was already banned."""
         reason = BANS.get(code, str(code))
         if not await transaction.run(self._queries.ban, id=chip_id, reason=reason, now=now):
             return False
@@ -136,7 +136,7 @@ class Chips:
     async def decidir(
         self, transaction: Transaction, instance: str, what: DecisaoDoChip, why: str, *, by: str, now: datetime
     ) -> dict[str, str]:
-        """Apply an operator's decision about status, type and phase, and return the resulting values."""
+        """Apply an operator's decision about a chip's status, type and phase, and return the resulting values."""
         chip = await transaction.one(self._queries.chip, instance=instance)
         if chip is None:
             raise UnknownChip(instance=instance)

@@ -1,8 +1,8 @@
 """Compute the changes to our chips that follow from the gateway's list of instances.
 
-If the list lacks the instance of a chip, the job queries the gateway about that instance before it changes the chip. A
-chip whose instance is not open is only marked as disconnected, so that an outage takes no chip out of service. If an
-instance is renamed, the phone number stays with the same chip, so that a banned number stays banned.
+If a chip's instance is missing from the list, the job queries the gateway about that instance before it changes the
+chip. A chip whose instance is not open is only marked as disconnected, so that an outage takes no chip out of service.
+If an instance is renamed, the phone number stays with the same chip, so that a banned number stays banned.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ OUT_OF_SERVICE: Final = frozenset({"banned", "cancelled"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conhecido:
-    """A chip in our database. ``left`` is its status before it became pending."""
+    """A chip in our database. ``left`` is the status that it had before it became pending."""
 
     id: str
     instance: str
@@ -35,8 +35,8 @@ class Conhecido:
 
     @property
     def returns_to(self) -> str:
-        """Status of a pending chip after its phone is paired again: the status that it had before, if a chip with that
-        status is in use, otherwise ``warming``.
+        """The status that a pending chip gets when its phone is paired again: its previous status if chips with that
+        status are in use, otherwise ``warming``.
         """
         return self.left if self.left in IN_USE else "warming"
 
@@ -80,7 +80,7 @@ class Cortada:
 
 @dataclass(frozen=True, slots=True)
 class Sumida:
-    """A chip whose instance no longer exists at the gateway."""
+    """A chip whose gateway instance no longer exists."""
 
     chip: Conhecido
 
@@ -90,8 +90,8 @@ Mudanca: TypeAlias = Nova | Vista | Renomeada | Volta | Cortada | Sumida
 
 @dataclass(slots=True)
 class Plano:
-    """The changes to apply to the chips. ``doubts`` describes contradictions between the chips and the gateway. They
-    change no chip, and an operator must resolve them.
+    """The changes to apply to the chips. ``doubts`` describes contradictions between the chips and the gateway, which
+    an operator must resolve because Julia changes no chip for them.
     """
 
     changes: list[Mudanca] = field(default_factory=list)
@@ -99,8 +99,8 @@ class Plano:
 
 
 def find_unlisted(chips: Iterable[Conhecido], instances: Sequence[Instancia]) -> list[Conhecido]:
-    """Return the chips in service whose name and number are both missing in the gateway's list. The caller queries the
-    gateway about each of them.
+    """Return the chips in service whose name and number are both missing from the gateway's list. The caller queries
+    the gateway about each of them.
     """
     names = {each.name for each in instances}
     numbers = {chave(each.telefone) for each in instances if each.telefone}
@@ -114,8 +114,8 @@ def find_unlisted(chips: Iterable[Conhecido], instances: Sequence[Instancia]) ->
 def plan(
     chips: Sequence[Conhecido], instances: Sequence[Instancia], asked: Mapping[str, Conexao | Unavailable]
 ) -> Plano:
-    """Compare chips with gateway instances, and return the changes. ``asked`` has the gateway's answer about each chip
-    that the list lacks.
+    """Compare the chips with the gateway's instances, and return the changes. ``asked`` has the gateway's answer about
+    each chip that is missing from its list.
     """
     made = Plano()
     by_name = {chip.instance: chip for chip in chips}

@@ -1,4 +1,4 @@
-"""Hash that identifies a text without storing the text."""
+"""A hash that identifies a text, so that the text itself need not be stored."""
 
 import hashlib
 import unicodedata

@@ -24,8 +24,8 @@ class Disjuntor:
         self._clock = clock
 
     async def ask(self, call: str, ask: Callable[[], Awaitable[T | Unavailable]]) -> T | Unavailable:
-        """Make a request, and return the answer or the reason why the request was not made. ``call`` is the request's
-        name for operators.
+        """Make a request, and return the answer or the reason why the request was not made. ``call`` is the name by
+        which operators know the request.
         """
         verdict = await self._breaker.admit(self._clock.now())
         if isinstance(verdict, Hold):
@@ -40,8 +40,8 @@ class Disjuntor:
 
 
 def report_of(answer: object, call: str) -> EffectReport:
-    """Convert the result of a request to a report for the circuit breaker. If the gateway answers that an instance or a
-    group is unknown, the report is not a failure, because the gateway works.
+    """Convert the result of a request to a report for the circuit breaker. If the gateway answers that it does not know
+    an instance or a group, the report counts as a success, because the gateway itself works.
     """
     if not isinstance(answer, Unavailable):
         return WORKED

@@ -12,7 +12,7 @@ class Entregue:
 
 @dataclass(frozen=True, slots=True)
 class Recusado:
-    """The delivery did not arrive: the destination refused it, or the request was not sent."""
+    """Nothing was delivered: the destination refused the request, or the request was not sent."""
 
     why: str
 

@@ -1,4 +1,4 @@
-"""Build the health finding for a number of rows that indicate a problem."""
+"""Build a health finding from the number of rows that indicate a problem."""
 
 from datetime import datetime
 
@@ -9,7 +9,8 @@ def report_count(
     severity: Severity, source: str, what: str, count: int, since: datetime | None = None, *, lost: int
 ) -> Report:
     """Report ``count`` rows as the finding ``{source}.{what}``, which lowers the score by ``lost`` points. Zero rows
-    give no finding. ``since`` is the time of the oldest row. Operators read the text ``finding.{source}_{what}``.
+    give no finding. ``since`` is the time of the oldest row. Operators read the text with the key
+    ``finding.{source}_{what}``.
     """
     if not count:
         return Report()

@@ -1,7 +1,7 @@
-"""Phone numbers and WhatsApp addresses. A number is a string of digits that begins with the country code:
+"""Phone numbers and WhatsApp addresses. A phone number is a string of digits that begins with the country code:
 5511900000001.
 
-An address (JID) names a group, a person by number, or a person by a hidden id (``…@lid``) whose digits are not a
+An address (JID) identifies a group, a person by number, or a person by a hidden id (``…@lid``) whose digits are not a
 phone number.
 """
 
@@ -29,13 +29,13 @@ class Address:
 
     @property
     def sem_aparelho(self) -> str:
-        """The address without its device number, so that all devices of a person have the same address."""
+        """The address without its device number, so that all of a person's devices have the same address."""
         user, _, server = self.jid.partition("@")
         return f"{user.partition(':')[0]}@{server}"
 
 
 def address(jid: str, alternative: str | None = None) -> Address | None:
-    """Parse an address, or return None for a broadcast or a channel. ``alternative`` is a second address of the same
+    """Parse an address. Return None for a broadcast or a channel. ``alternative`` is a second address for the same
     person, which some events contain.
     """
     found = [each for each in (_parse(jid), _parse(alternative or "")) if each is not None]

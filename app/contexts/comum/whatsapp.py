@@ -1,6 +1,6 @@
 """The interface to WhatsApp: requests to the gateway and every possible answer.
 
-A client that implements this interface never repeats a send. From the answer, the send protocol decides whether to
+A client that implements this interface never repeats a send. The send protocol decides from the answer whether to
 repeat the send:
 
     Sent            the message was sent
@@ -10,7 +10,7 @@ repeat the send:
     RateLimited     the message was not sent: too many messages
     Disconnected    the gateway reports a lost connection. The message may have been sent: look for an echo before a
                     second attempt
-    Banned          WhatsApp banned the number of the chip: make no further requests with it
+    Banned          WhatsApp banned the chip's number: make no further requests with it
     Unknown         the message may have been sent. Never repeat it before it is proved absent
 """
 
@@ -66,8 +66,8 @@ SendResult: TypeAlias = Sent | Refused | NotOnWhatsApp | RateLimited | Disconnec
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """The result of a request that has no answer. ``permanent`` means that retries fail until an operator fixes the
-    cause.
+    """The result when a request gets no usable answer. ``permanent`` means that retries fail until an operator fixes
+    the cause.
 
     ``not_found`` means that the gateway does not know the requested instance or group.
     """
@@ -78,9 +78,7 @@ class Unavailable:
 
 
 class Entrega(StrEnum):
-    """Delivery state of a message. The state never moves backwards. It can become failed only before the message is
-    delivered.
-    """
+    """A message's delivery state. It never moves backwards. A message can become failed only before it is delivered."""
 
     PENDING = "pending"
     SENT = "sent"
@@ -101,7 +99,7 @@ class Conexao(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instancia:
-    """An instance of the gateway, which is one chip. ``code`` is the reason of its last disconnection, if known."""
+    """A gateway instance, which is one chip. ``code`` is the reason for its last disconnection, if known."""
 
     name: str
     state: Conexao
@@ -111,7 +109,7 @@ class Instancia:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numero:
-    """Result of looking up a number at WhatsApp. ``telefone`` is the requested number."""
+    """The result of looking up a phone number on WhatsApp. ``telefone`` is the requested number."""
 
     telefone: str
     exists: bool

@@ -1,1 +1,1 @@
-"""Reads and masks documents: CPF, RG, SUS card."""
+"""Reads and masks Brazilian identity documents: CPF, RG, SUS card."""

@@ -1,4 +1,6 @@
-"""The documents of an appointment as the database stores them: encrypted if BATUTA_KEYS is set."""
+"""Encrypts an appointment's documents for storage, and decrypts them. Without BATUTA_KEYS they are stored as plain
+text.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -20,7 +22,7 @@ ENCRYPTED: Final = tuple(
 
 
 def cifrado(linha: Mapping[str, Json], cifra: Encryption) -> dict[str, Json]:
-    """Return a row with its documents encrypted, as the database stores it."""
+    """Return the row in its stored form, with its documents encrypted."""
     stored = {name: cifra.encrypt(linha[name], f"{TABLE}.{name}") for name in DOCUMENTOS if name in linha}
     return {**linha, **stored}
 

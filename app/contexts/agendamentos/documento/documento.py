@@ -1,8 +1,8 @@
-"""Find a patient's CPF, RG and SUS card in one spreadsheet cell. The rules look at labels first, then at check digits.
-They skip the documents of relatives.
+"""Find a patient's CPF, RG and SUS card in one spreadsheet cell. The rules look first at labels, then at check digits.
+They skip relatives' documents.
 
-The text becomes a list of tokens: labels, numbers, issuers, states, and words such as "mãe" that say whose document a
-number is. The rules read the tokens from left to right.
+The text is split into tokens: labels, numbers, issuers, states, and words such as "mãe" (mother) that say whose
+document a number is. The rules read the tokens from left to right.
 """
 
 import re
@@ -27,8 +27,8 @@ ORGAOS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Documento:
-    """The documents of one person. ``rg`` has digits and possibly a final X. ``orgao_emissor`` and ``uf_emissor`` are
-    the issuer and the state of the RG.
+    """One person's documents. ``rg`` has digits and possibly a final X. ``orgao_emissor`` and ``uf_emissor`` are the
+    issuer and the state of the RG.
     """
 
     cpf: str | None = None
@@ -55,8 +55,8 @@ _SECOND_WEIGHTS: Final = range(11, 1, -1)
 
 
 def _check(numbers: list[int], weights: range) -> int:
-    """Return the check digit that follows the first numbers of a CPF. ``weights`` has one weight for each of these
-    numbers.
+    """Return the check digit for the given leading digits of a CPF. ``weights`` has one weight for each of these
+    digits.
     """
     rest = sum(map(mul, numbers, weights)) % 11
     return 0 if rest < 2 else 11 - rest
@@ -174,8 +174,8 @@ def _tokens(texto: str) -> Iterator[Token]:
 
 
 class Papel(NamedTuple):
-    """A number in a text, with the kinds of document that the words around the number allow. If ``pode`` is empty, the
-    number is not a document of the patient.
+    """A number in a text, with the kinds of document that the surrounding words allow. If ``pode`` is empty, the number
+    is not one of the patient's documents.
     """
 
     start: int
@@ -200,9 +200,9 @@ _JOINED = re.compile(r"[ ./()-]{0,3}")
 
 
 def papeis(texto: str) -> Iterator[Papel]:
-    """Yield every number of a text with the kinds of document that it may be. The text must be a result of ``limpo``.
+    """Yield every number in a text with the kinds of document that it may be. The text must be a result of ``limpo``.
 
-    ``verificacao`` uses the same kinds to check the answer of the language model.
+    ``verificacao`` uses the same kinds to check the language model's answer.
     """
     tokens, now = list(_tokens(texto)), _Estado()
     never = [found.span() for found in _NEVER.finditer(texto)]
@@ -307,8 +307,8 @@ def _is_theirs(now: _Estado, tokens: list[Token], place: int) -> bool:
 
 
 def _belongs_to_the_last(tokens: list[Token], place: int) -> bool:
-    """Return whether a word such as "mãe" describes the number before it ("529.982.247-25 (mãe)") and not the number
-    after it ("mãe: CPF …").
+    """Return whether a word such as "mãe" describes the number before it ("529.982.247-25 (mãe)") rather than the
+    number after it ("mãe: CPF …").
     """
     if place == 0 or tokens[place - 1].tipo not in (Tipo.NUMERO, Tipo.UF, Tipo.ORGAO):
         return False

@@ -1,4 +1,4 @@
-"""Mask documents for clients without the ``pii`` scope, and detect a mask that a client sends back."""
+"""Mask document numbers for clients without the ``pii`` scope, and detect a mask that a client sends back."""
 
 import re
 from typing import Final
@@ -22,8 +22,8 @@ def sem_cpf(texto: str) -> str:
 
 
 def esta_coberto(campo: str, texto: str) -> bool:
-    """Return whether a value is a mask. A client that received a mask may send it back in an update; the caller then
-    keeps the stored value.
+    """Return whether a value is a mask. A client that received a masked value may send it back in an update; the caller
+    then keeps the stored value.
     """
     return texto == COVERED or (COVERED in texto and (campo in COBRIVEIS or _CPF_COBERTO.search(texto) is not None))
 

@@ -1,9 +1,9 @@
-"""Turn the rows of a sheet into appointments. The header may be any row near the top. An invalid row does not affect
-other rows.
+"""Turn a sheet's rows into appointments. The header may be any row near the top. An invalid row does not affect other
+rows.
 
-Two kinds of sheets are known. A ``simples`` sheet has separate columns for patient, date and time. A ``coleta`` sheet
-is the laboratory's export, with brand, unit and one column for date and time. A row of a ``coleta`` sheet is imported
-only if its room names a collection car.
+Two kinds of sheets are supported. A ``simples`` sheet has separate columns for patient, date and time. A ``coleta``
+sheet is the laboratory's export, with brand, unit and one column for date and time. A row in a ``coleta`` sheet is
+imported only if its room names a collection car.
 """
 
 import re
@@ -102,7 +102,9 @@ class Cabecalho(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Aba:
-    """A sheet that can be imported. ``altura`` is its number of rows, including empty ones and those above the header."""
+    """A sheet that can be imported. ``altura`` is its number of rows, including empty rows and those above
+    the header.
+    """
 
     nome: str | None  # None for the only sheet of a file
     altura: int
@@ -113,7 +115,7 @@ class Aba:
 
 
 class Aspecto(IntEnum):
-    """How closely a sheet resembles a sheet of appointments. A smaller value means a closer resemblance."""
+    """How closely a sheet resembles a list of appointments. A smaller value means a closer resemblance."""
 
     DE_AGENDAMENTOS = 0
     DE_PACIENTES = 1  # one required column is missing
@@ -124,7 +126,7 @@ class Aspecto(IntEnum):
 
 
 class Reparos:
-    """The first problems of a file, up to a limit, and the number of all its problems."""
+    """The first problems in a file, up to a limit, and the total number of its problems."""
 
     def __init__(self) -> None:
         self.quantos = 0
@@ -182,9 +184,9 @@ def cabecalho_de(
     """Return the header: the row near the top that names the most fields. Return None if no row names at least two
     fields.
 
-    ``escolhidas`` has the fields that a person chose for titles. For other required fields without a title, the columns
-    are guessed (``colunas``). If no column has the day, the day comes from a row above the header, a dividing row or
-    the name of the sheet.
+    ``escolhidas`` has the fields that a person chose for titles. If a required field is still missing, its column is
+    guessed (``colunas``). If no column has the day, the day comes from a row above the header, a dividing row or the
+    sheet's name.
     """
     best: Cabecalho | None = None
     for number, linha in enumerate(linhas[:HEADER_WITHIN], start=1):
@@ -211,8 +213,8 @@ def _with_day(header: Cabecalho, linhas: Sequence[Sequence[Celula]], aba: str) -
 
 
 def _guessed(header: Cabecalho, linha: Sequence[Celula], below: Sequence[Sequence[Celula]]) -> Cabecalho:
-    """Return the header with guessed columns for the fields that no title names. If fewer than three columns are then
-    known, return the header unchanged.
+    """Return the header with guessed columns for the fields that no title names. If fewer than three columns are known
+    even then, return the header unchanged.
     """
     rows = [row for row in below[: SAMPLE * 2] if _says_something(row)]
     wanted = [*(SIMPLES if not header.is_coleta else COLETA), "hora", "telefone"]
@@ -231,7 +233,7 @@ def _guessed(header: Cabecalho, linha: Sequence[Celula], below: Sequence[Sequenc
 def aspecto_de(
     top: Sequence[Sequence[Celula]], *, has_more: bool = False, escolhidas: Mapping[str, str] = NENHUMA, aba: str = ""
 ) -> Aspecto:
-    """Return how closely a sheet resembles a sheet of appointments. ``top`` has the first rows of the sheet.
+    """Return how closely a sheet resembles a list of appointments. ``top`` has the first rows of the sheet.
     ``has_more`` says whether more rows follow.
     """
     header = cabecalho_de(top, escolhidas, aba)
@@ -247,7 +249,7 @@ def cabecalho_conferido(
     top: Sequence[Sequence[Celula]], escolhidas: Mapping[str, str] = NENHUMA, aba: str = ""
 ) -> Cabecalho:
     """Return the header of a sheet. Raises ``Recusa`` with the reason if the sheet has no usable header. ``top`` has
-    the first rows of the sheet; later rows are not checked.
+    the first rows of the sheet; the function does not check any later rows.
     """
     if not any(_says_something(linha) for linha in top):
         raise Recusa(MotivoDaLinha.VAZIA)
@@ -271,11 +273,11 @@ def _missing(header: Cabecalho) -> list[str]:
 def pedacos_de(
     abas: Sequence[Aba], *, since_1904: bool = False, avisos: Iterable[Reparo] = (), apos: int = 0
 ) -> Iterator[Pedaco]:
-    """Yield the rows of the sheets in batches. Each batch has rows of one sheet only. Rows up to line ``apos`` are
+    """Yield the rows of the sheets in batches. Each batch has rows from one sheet only. Rows up to line ``apos`` are
     counted but not yielded.
 
-    Line numbers continue across sheets. ``avisos`` has the warnings of earlier checks, which are reported with the last
-    batch.
+    Line numbers continue across sheets. ``avisos`` has the warnings from earlier checks, which are reported with the
+    last batch.
     """
     lendo = _Lendo(since_1904, abas[0])
     for aviso in avisos:
@@ -320,7 +322,9 @@ def _da_aba(lendo: _Lendo, apos: int, *, is_last: bool) -> Iterator[Pedaco]:
 def _with_following(
     linhas: Iterable[Sequence[Celula]],
 ) -> Iterator[tuple[int, Sequence[Celula], Callable[[], Sequence[Sequence[Celula]]]]]:
-    """Yield each row of a sheet with its number and a function that returns the next few rows."""
+    """Yield each row of a sheet with its number and a function that returns the next few rows without
+    consuming them.
+    """
     rows = iter(linhas)
     ahead: deque[Sequence[Celula]] = deque()
 
@@ -340,8 +344,8 @@ def _with_following(
 def _next_header(
     lendo: _Lendo, number: int, linha: Sequence[Celula], following: Sequence[Sequence[Celula]]
 ) -> Cabecalho | None:
-    """Return the header of another table that begins at this row. Return None if the row belongs to the current table
-    or repeats the header of the current table.
+    """Return the header of another table if that table begins at this row. Return None if the row belongs to the
+    current table or repeats its header.
 
     If the row has at least two cells that look like titles, columns are also guessed from the content below. Each
     uncertain column adds a warning.
@@ -384,8 +388,8 @@ def _read_row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Cel
 
 
 def _sem_hora(lendo: _Lendo, row: "Mapping[str, Json]") -> str:
-    """Return the key of a row without a time. Rows with the same patient, place and day but different content may be
-    different visits, so each of them gets its own key.
+    """Return the key of a row without a time. Two rows with the same patient, place and day may still be different
+    visits. If their other fields differ, each row gets its own key.
     """
     chave = chave_de(row)
     said = hash(tuple(sorted((name, str(value)) for name, value in row.items() if name not in ("linha", "aba"))))
@@ -421,7 +425,7 @@ def _header(number: int, linha: Sequence[Celula], escolhidas: Mapping[str, str] 
 
 
 def _is_header_again(header: Cabecalho, linha: Sequence[Celula]) -> bool:
-    """Return whether a row repeats the header, as printed reports do on each page."""
+    """Return whether a row repeats the header, as on each page of a printed report."""
     patient = header.colunas["nome_paciente"]
     if patient >= len(linha) or not _is_title(linha[patient], header.nomes["nome_paciente"]):
         return False
@@ -446,7 +450,9 @@ def _titles(fields: Iterable[str]) -> str:
 
 
 def _row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula]) -> "dict[str, Json] | None":
-    """Read a row. Return None if the row is skipped. If the row is invalid, add the reason to ``erros``."""
+    """Convert a row to an appointment's fields. Return None if the row is skipped. If the row is invalid, add the
+    reason to ``erros``.
+    """
     cells = {name: linha[place] if place < len(linha) else None for name, place in header.colunas.items()}
 
     def remark(where: Reparos, name: str, problema: Problema) -> None:
@@ -511,7 +517,9 @@ def _when(
 
 
 def _hour_words(cells: Mapping[str, Celula]) -> str | None:
-    """Return the words that a cell contains instead of a time, such as "manhã". They distinguish two visits on one day."""
+    """Return the words that a cell contains instead of a time, such as "manhã" (morning). They distinguish two visits
+    on one day.
+    """
     if "data_hora" in cells:
         return " ".join(re.findall(r"[a-z]+", plano(limpo(texto_da(cells["data_hora"]))))) or None
     return dito(cells.get("hora"))

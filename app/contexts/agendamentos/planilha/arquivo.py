@@ -82,7 +82,7 @@ SHEETS: Final = (".xlsx", ".xlsm", ".xls", ".ods", ".tsv")
 
 
 def examinar(content: bytes, name: str) -> Examinado:
-    """Check a file. Raises ``Recusa`` with the reason to refuse it."""
+    """Check a file. If the file must be refused, raise ``Recusa`` with the reason."""
     if not content.strip(b"\x00 \t\r\n"):
         raise Recusa(MotivoDaLinha.VAZIA)
     if len(content) > MOST_BYTES:
@@ -107,8 +107,8 @@ def nome_mostravel(name: str) -> str:
 
 
 def csv_lido(content: bytes) -> tuple[int, Callable[[], Iterator[list[str]]]]:
-    """Decode a CSV and return its height and its rows. The text may be UTF-8 or CP1252, and the separator a comma, a
-    semicolon, a tab or a vertical bar.
+    """Decode a CSV and return its height and its rows. The encoding may be UTF-8 or CP1252, and the separator a comma,
+    a semicolon, a tab or a vertical bar.
 
     All rows are parsed once before the function returns, so that no later iteration fails.
     """
@@ -133,7 +133,7 @@ def csv_lido(content: bytes) -> tuple[int, Callable[[], Iterator[list[str]]]]:
 
 
 def _sign(text: str) -> str:
-    """Return the column separator that splits the text into the most known column names."""
+    """Return the column separator that produces the most known column names."""
     top, first = text[:_CHUNK], text.partition("\n")[0]
     return max(_BETWEEN, key=lambda sign: (_names(top, sign), first.count(sign)))
 
@@ -193,7 +193,7 @@ def _entries(package: zipfile.ZipFile, packed: int) -> Examinado:
 
 
 def _sheets(workbook: bytes, relations: bytes) -> dict[str, str]:
-    """Map the name of each sheet to its file in the XLSX archive. Only the form of XML that spreadsheet programs
+    """Map the name of each sheet to its file in the XLSX archive. Only XML in the form that spreadsheet programs
     usually write is understood.
     """
     targets = {
@@ -211,7 +211,7 @@ def _attributes(tag: bytes) -> dict[str, str]:
 
 def _chunks(package: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]:
     """Yield the unpacked content of one file in the XLSX archive in chunks. Each chunk repeats the end of the previous
-    chunk, so that a pattern across two chunks is found.
+    chunk, so that a pattern that spans two chunks is found.
 
     A file that unpacks to more than its declared size is refused.
     """

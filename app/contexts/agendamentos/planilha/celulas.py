@@ -1,4 +1,4 @@
-"""Read the values of spreadsheet cells. Spreadsheet programs may store whole numbers as floats, and days as numbers or
+"""Read the values of spreadsheet cells. Spreadsheet programs may store whole numbers as floats, and dates as numbers or
 as text.
 """
 
@@ -113,8 +113,8 @@ def dito(valor: Celula) -> str | None:
 
 
 def _strip_apostrophe(texto: str) -> str:
-    """Remove the leading apostrophe of a text. Our exports add it so that spreadsheet programs do not read the text as
-    a formula.
+    """Remove the leading apostrophe from a text. Our exports add it so that spreadsheet programs do not interpret the
+    text as a formula.
     """
     return texto[1:] if texto[:1] == "'" and texto[1:2] in FORMULA else texto
 
@@ -125,8 +125,8 @@ def _nada(texto: str) -> bool:
 
 
 def documento_da(valor: Celula) -> str | None:
-    """Return the document number in a cell. A CPF typed as a number has lost its leading zeros; they are restored if
-    the check digits then match.
+    """Return the document number in a cell. A CPF typed as a number has lost its leading zeros. They are restored if
+    this makes the check digits match.
     """
     texto = dito(valor)
     if texto is None or not isinstance(valor, float | int) or isinstance(valor, bool):
@@ -136,8 +136,8 @@ def documento_da(valor: Celula) -> str | None:
 
 
 def cep_da(valor: Celula) -> str | None:
-    """Return the CEP in a cell. If a number lacks one digit, a leading zero is added, because spreadsheet programs drop
-    leading zeros.
+    """Return the CEP in a cell. Spreadsheet programs drop leading zeros, so a number that lacks one digit gets a
+    leading zero.
     """
     digits = re.sub(r"[^0-9]", "", texto_da(valor))
     if isinstance(valor, float | int) and len(digits) == 7:
@@ -146,8 +146,8 @@ def cep_da(valor: Celula) -> str | None:
 
 
 def data_da(valor: Celula, *, since_1904: bool = False) -> date | None:
-    """Return the date in a cell, or None if that date does not exist. In a text, the day precedes the month. A number
-    is the day number that spreadsheet programs use for dates.
+    """Return the date in a cell, or None if that date does not exist. In text, the day precedes the month. A number is
+    interpreted as a spreadsheet date (a count of days).
     """
     match valor:
         case bool() | None | time() | timedelta():
@@ -163,7 +163,7 @@ def data_da(valor: Celula, *, since_1904: bool = False) -> date | None:
 
 
 def hora_da(valor: Celula) -> str | None:
-    """Return the time of a cell as ``HH:MM``. A number is read as a fraction of a day: 0.5 is 12:00."""
+    """Return the time in a cell as ``HH:MM``. A number is read as a fraction of a day: 0.5 is 12:00."""
     match valor:
         case bool() | None:
             return None
@@ -267,7 +267,7 @@ def _hour_of_day(hour: int, half: str | None) -> int:
 
 
 def _fraction(valor: float) -> str | None:
-    """Return the time of day of a spreadsheet number (0.5 is 12:00). Return None for a number from 1 to 999, because a
+    """Convert a spreadsheet number to a time of day (0.5 is 12:00). Return None for a number from 1 to 999, because a
     value such as 14.3 may mean 14:30 or 14:18.
     """
     if 1 <= valor < FIRST_WITH_HOUR:

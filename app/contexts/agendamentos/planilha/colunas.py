@@ -1,4 +1,4 @@
-"""Recognise columns with unknown titles by the words of the title and by the content of the column."""
+"""Recognise columns with unknown titles by the title's words and by the column's content."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -55,7 +55,7 @@ _STREET = re.compile(
 
 @lru_cache(maxsize=512)
 def campo_provavel(titulo: str) -> str | None:
-    """Return the field that the words of a title suggest."""
+    """Return the field that a title's words suggest."""
     said = plano(limpo(titulo))
     if _OTHER.search(said):
         return None
@@ -74,8 +74,8 @@ class Palpite(NamedTuple):
 def palpites(
     titulos: Sequence[Celula], abaixo: Sequence[Sequence[Celula]], faltam: Iterable[str], tomadas: set[int]
 ) -> list[Palpite]:
-    """Guess the columns of missing fields. A title that suggests a field decides first. For the remaining fields, the
-    content of a column decides.
+    """Guess the columns of missing fields. First, each field gets the column whose title suggests that field. The
+    content of the columns then decides about the remaining fields.
     """
     found: list[Palpite] = []
     taken = set(tomadas)
@@ -109,15 +109,15 @@ def palpites(
 
 
 def segue_endereco(titulos: Sequence[Celula], place: int) -> bool:
-    """Return whether a column "Nº" contains house numbers: a column shortly before it contains addresses. Otherwise the
-    column only numbers the rows.
+    """Return whether a column titled "Nº" contains house numbers, which requires an address column shortly before it.
+    Otherwise the column merely numbers the rows.
     """
     before = [each for each in titulos[max(0, place - NEAR) : place] if isinstance(each, str)]
     return any("endereco_completo" in (campo_de(each), campo_provavel(each)) for each in before)
 
 
 def parece_titulos(linha: Sequence[Celula]) -> bool:
-    """Return whether a row may be a header: it has several texts and no number."""
+    """Return whether a row may be a header: it has several texts and no numbers."""
     texts = [valor for valor in linha if valor is not None and valor != ""]
     return len(texts) >= 3 and all(isinstance(valor, str) and not _DIGIT.search(valor) for valor in texts)
 
@@ -167,7 +167,9 @@ _FITS: Final[Mapping[str, Callable[[Celula], bool]]] = {
 
 
 def campo_escolhido(titulo: str, escolhidas: Mapping[str, str]) -> str | None:
-    """Return the field that a person chose for a title, otherwise the known field of the title."""
+    """Return the field that a person chose for a title. If no field was chosen, return the field that is known for the
+    title.
+    """
     return escolhidas.get(chave_do_titulo(titulo)) or campo_de(titulo)
 
 
@@ -177,12 +179,12 @@ def chave_do_titulo(titulo: str) -> str:
 
 
 def nome_dito(campo: str) -> str:
-    """Return the short name that a person writes for a field."""
+    """Return the short field name that people use in their choices of columns."""
     return next((short for short in SUGERIDOS if CAMPOS_DITOS[short] == campo), campo)
 
 
 def forma_de(titulos: Iterable[Celula]) -> str:
-    """Return the shape of a table: its titles without accents and capitals. All files of one source have the same
+    """Return the shape of a table: its titles without accents and capitals. All files from one source have the same
     shape.
     """
     return "|".join(chave_do_titulo(texto_da(each)) for each in titulos).strip("|")[:2000]

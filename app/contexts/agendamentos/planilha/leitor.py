@@ -2,13 +2,13 @@
 
 Command: ``python -m app.contexts.agendamentos.planilha.leitor LINE < INPUT``.
 
-The input has a frame with the name of the file, a frame with the chosen columns, and the file itself. A frame is the
-length of a text, followed by the text. The child answers with frames of JSON: either a refusal, or the number of rows
-and then the rows after LINE in batches. When the parent reads slowly, the full pipe makes the child wait. Memory and
-time are limited, so that no file can stop the parent.
+The input consists of a frame with the file's name, a frame with the chosen columns, and the file itself. A frame is a
+text preceded by its length. The child answers with frames of JSON: either a refusal, or the number of rows and then, in
+batches, the rows after LINE. If the parent reads slowly, the pipe fills up and the child waits. Memory and time are
+limited, so that no file can stop the parent.
 
-Every reason to refuse a file is found before the first row is sent, so a refused file leaves no rows to undo. While the
-child opens the file, the limits of memory and time are lower than later, so that enough of both remains for the rows.
+Every reason to refuse a file is found before the first row is sent, so a refused file leaves no rows to undo. The
+memory and time limits are lower while the child opens the file, so that enough of both remains for reading the rows.
 """
 
 import json
@@ -67,8 +67,8 @@ LENGTH: Final = 4  # size in bytes of the length field of a frame
 
 @dataclass(frozen=True, slots=True)
 class Folha:
-    """A file that can be imported, with its sheets in order. ``ignoradas`` has the names of sheets that have content
-    but are not imported.
+    """A file that can be imported, with its sheets in file order. ``ignoradas`` has the names of sheets that have
+    content but are not imported, each with the reason.
     """
 
     abas: Sequence[Aba]
@@ -81,7 +81,7 @@ class Folha:
 
     @property
     def colunas(self) -> dict[str, str]:
-        """Map the title of each column that is read to its field."""
+        """Map the title of each imported column to its field."""
         return {titulo: campo for aba in self.abas for campo, titulo in aba.header.nomes.items()}
 
     def pedacos(self, apos: int = 0) -> Iterator[Pedaco]:
@@ -122,8 +122,8 @@ def aberta(content: bytes, name: str, escolhidas: Mapping[str, str] = NENHUMA) -
 
 
 def _read_workbook(content: bytes, examined: Examinado, escolhidas: Mapping[str, str]) -> Folha:
-    """Open all visible sheets that contain appointments. If no sheet contains appointments, refuse the file for the
-    reason that excludes the most similar sheet.
+    """Open all visible sheets that contain appointments. If none does, refuse the file with the reason that rules out
+    the sheet closest to a list of appointments.
     """
     from python_calamine import CalamineError
 
@@ -180,7 +180,9 @@ class _Livro:
         return [*dict.fromkeys(self._names())]
 
     def repetidas(self) -> list[str]:
-        """Return the sheet names that occur more than once. Of sheets with the same name, only the first can be opened."""
+        """Return the sheet names that occur more than once. If several sheets have the same name, only the first of
+        them can be opened.
+        """
         return [name for name, times in Counter(self._names()).items() if times > 1]
 
     def _names(self) -> list[str]:
@@ -200,8 +202,8 @@ class _Livro:
         return 0 if end is None else end[0] + 1
 
     def linhas(self, name: str) -> Iterator[Sequence[Celula]]:
-        """Yield the rows of a sheet from column A on. The library begins at the first filled column, so this method
-        adds the empty cells before it.
+        """Yield a sheet's rows, starting at column A. The spreadsheet library begins at the first filled column, so
+        this method adds the empty cells before it.
         """
         sheet = self.aba(name)
         left: list[Celula] = [None] * min(sheet.start[1] if sheet.start else 0, MOST_COLUMNS)

@@ -18,7 +18,7 @@ MOST_REPORTED: Final = 200  # largest number of problems in each list of a repor
 
 
 class Situacao(StrEnum):
-    """The status of an appointment in the words of the spreadsheet."""
+    """An appointment's status in the spreadsheet's own words."""
 
     PENDENTE = "Pendente"
     AUTORIZACAO = "Autorização"
@@ -51,7 +51,7 @@ def mais_longo(campo: str) -> int:
 
 
 class Problema(StrEnum):
-    """Problems of a row. The texts for operators are under ``agendamentos.motivo`` in the text files."""
+    """Problems in a row or file. The texts for operators are under ``agendamentos.motivo`` in the text files."""
 
     SEM_NOME = "sem_nome"
     SEM_VALOR = "sem_valor"
@@ -96,8 +96,8 @@ class MotivoDaLinha(StrEnum):
 
 
 class Achado(StrEnum):
-    """Details of a refusal that need a translation. If the field ``oque`` of a refusal has one of these values,
-    operators read its text in ``model.ACHADOS``. Any other value of ``oque``, such as "PDF" or "12 KiB", is shown
+    """Details of a refusal that need a translation. If the refusal's field ``oque`` has one of these values,
+    ``model.ACHADOS`` has the text for operators. Any other value of ``oque``, such as "PDF" or "12 KiB", is shown
     unchanged.
     """
 
@@ -122,8 +122,8 @@ class Recusa(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reparo:
-    """A problem to report. ``linha`` is None if the problem concerns the whole file. ``aba`` is the name of the sheet
-    if several sheets are read. ``acima`` is the number of rows in the previous sheets.
+    """A problem to report. ``linha`` is None if the problem concerns the whole file. ``aba`` is the sheet's name if
+    several sheets are read. ``acima`` is the number of rows in the preceding sheets.
     """
 
     linha: int | None
@@ -141,8 +141,8 @@ class Reparo:
 class Pedaco:
     """A batch of rows, with counts of all rows up to line ``ate``. The last batch also has the problems to report.
 
-    ``acima`` is the number of rows in the previous sheets. Those rows are included in ``ate``, but not in the line
-    number of a row.
+    ``acima`` is the number of rows in the preceding sheets. Those rows are included in ``ate``, but not in a row's line
+    number.
     """
 
     linhas: "Sequence[Mapping[str, Json]]"
@@ -168,8 +168,8 @@ class Lida:
 
 
 def chave_de(campos: "Mapping[str, Json]") -> str:
-    """Return the key of an appointment. Every copy of the same row has the same key. The key is the id in the source
-    system; if that id is missing, the key is made from patient, place and time.
+    """Return the appointment's key. All copies of a row have the same key. The key is the id in the source system; if
+    that id is missing, the key is derived from patient, place and time.
     """
     if campos.get("origem_id"):
         return _hash(f"origem|{campos['origem_id']}")
@@ -177,8 +177,8 @@ def chave_de(campos: "Mapping[str, Json]") -> str:
 
 
 def chave_natural_de(campos: "Mapping[str, Json]") -> str:
-    """Return a key made from patient, place and time. ``hora_dita`` is the text that a cell contains instead of a time,
-    such as "manhã".
+    """Return a key derived from patient, place and time. ``hora_dita`` is the text that a cell contains instead of a
+    time, such as "manhã" (morning).
     """
     said = [campos.get(each) for each in ONDE_E_QUANDO]
     said[-1] = said[-1] or campos.get("hora_dita")
@@ -186,7 +186,7 @@ def chave_natural_de(campos: "Mapping[str, Json]") -> str:
 
 
 def chave_seguinte(chave: str, n: int) -> str:
-    """Return the key of the ``n``-th row that has no time and shares patient, place and day with another row."""
+    """Return the key of the ``n``-th row among rows without a time that share patient, place and day."""
     return _hash(f"{chave}#{n}")
 
 

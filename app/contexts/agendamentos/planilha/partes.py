@@ -16,9 +16,9 @@ COMPLETOS: Final = {
 
 
 def com_partes(colunas: Mapping[str, int], nomes: Mapping[str, str]) -> dict[str, int]:
-    """Return the columns to read, as positions by field. If one column has a whole value, such as the full address, the
+    """Map each field to the position of its column. If one column has a whole value, such as the full address, the
     columns with parts of that value are dropped. If no column has all documents, a column with one kind of document,
-    such as CPF, is used instead.
+    such as CPF, takes its place.
 
     ``nomes`` has the title of each column.
     """
@@ -36,8 +36,8 @@ def _is_complete(titulo: str) -> bool:
 
 
 def endereco_junto(cells: Mapping[str, Celula]) -> str | None:
-    """Return the address of a row. Parts in other columns, such as city or house number, are appended unless the
-    address already contains them.
+    """Return a row's address. Parts in other columns, such as city or house number, are appended unless the address
+    already contains them.
     """
     street = dito(cells.get("endereco_completo"))
     kind = dito(cells.get("tipo_logradouro"))
@@ -52,7 +52,7 @@ def endereco_junto(cells: Mapping[str, Celula]) -> str | None:
 
 
 def documento_junto(cells: Mapping[str, Celula], colunas: Mapping[str, int]) -> str | None:
-    """Return all documents of a row, each after its label."""
+    """Return all documents in a row, each after its label."""
     found: list[str] = []
     place = colunas.get("documento_completo")
     if place is not None and place not in {colunas.get(name) for name in DOCUMENTOS}:

@@ -36,8 +36,8 @@ def child_environment(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def name_first(name: str, escolhidas: Mapping[str, str]) -> bytes:
-    """Return the first frames of the child's input: the file's name and the chosen columns. Arguments of the command
-    would be visible in the process list.
+    """Return the first frames of the child's input: the file's name and the chosen columns. They are not passed as
+    command-line arguments, because those are visible in the process list.
     """
     frames = (name[-200:].encode("utf-8", "replace"), dumps(dict(escolhidas)).encode())
     return b"".join(len(said).to_bytes(LENGTH, "big") + said for said in frames)
@@ -50,7 +50,9 @@ class Interrompida(Exception):
 
 
 class ArquivoAberto:
-    """A file that can be imported. ``altura`` is its number of rows, including empty ones and those above the header."""
+    """A file that can be imported. ``altura`` is its number of rows, including empty rows and those above
+    the header.
+    """
 
     def __init__(
         self, child: asyncio.subprocess.Process, opened: Mapping[str, Any], clock: Clock, read_within: timedelta
@@ -109,7 +111,7 @@ class LeitorDeArquivos:
                 await child.communicate()  # drain the pipe: a child with unread output never exits
 
     async def ler(self, content: bytes, name: str, escolhidas: Mapping[str, str] = NENHUMA) -> Lida:
-        """Read a whole file into memory. Raises ``Recusa``."""
+        """Read a whole file into memory. Raises ``Recusa`` if the file is refused."""
         linhas: list[Any] = []
         try:
             async with self.aberta(content, name, escolhidas=escolhidas) as folha:

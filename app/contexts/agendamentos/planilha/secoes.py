@@ -1,4 +1,6 @@
-"""Recognise rows between appointments that are not appointments: "TARDE", "Segunda 16/03/2026", "Total: 12", "Página 2"."""
+"""Recognise rows that stand between appointments but are not appointments themselves: "TARDE" (afternoon), "Segunda
+16/03/2026", "Total: 12", "Página 2".
+"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +28,6 @@ def eh_secao(colunas: Mapping[str, int], linha: Sequence[Celula]) -> bool:
 
 
 def dia_dito(linha: Iterable[Celula]) -> date | None:
-    """Return the day in a title or a dividing row, such as "AGENDA DO DIA 11/03/2026"."""
+    """Return the day that a title or a dividing row names, as in "AGENDA DO DIA 11/03/2026"."""
     found = [dia for valor in linha if isinstance(valor, str) and (dia := data_da(valor)) is not None]
     return found[0] if len(found) == 1 else None

@@ -1,4 +1,4 @@
-"""Map the titles of a sheet's columns to the fields of an appointment."""
+"""Map the titles of a sheet's columns to appointment fields."""
 
 import re
 from collections.abc import Mapping
@@ -66,7 +66,7 @@ CABECALHOS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @lru_cache(maxsize=512)
 def campo_de(titulo: str) -> str | None:
-    """Return the field of a column title. The comparison ignores plurals, accents, capitals and punctuation."""
+    """Return the field that a column title names. The comparison ignores plurals, accents, capitals and punctuation."""
     return _FIELDS.get(_key(titulo))
 
 
