@@ -41,7 +41,7 @@ class Disjuntor:
 
 def report_of(answer: object, call: str) -> EffectReport:
     """Convert the result of a request to a report for the circuit breaker. If the gateway answers that it does not know
-    an instance or a group, the report counts as a success, because the gateway itself works.
+    an instance or a group, the report is not a failure, because the gateway itself works.
     """
     if not isinstance(answer, Unavailable):
         return WORKED

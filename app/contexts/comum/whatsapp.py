@@ -119,7 +119,7 @@ class Numero:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encontrada:
-    """A message that Julia sent, as found in the message store of the gateway."""
+    """A message that Julia sent, as found in the gateway's message store."""
 
     id: str
     jid: str
@@ -144,29 +144,27 @@ class WhatsApp(Protocol):
 
     async def connection(self, instance: str) -> Conexao | Unavailable:
         """Return the connection state that the gateway reports. The gateway may report an open connection while every
-        send fails, so the results of sends are more reliable.
+        send fails, so the results of sends are a better indicator.
         """
         ...
 
     async def instances(self) -> Sequence[Instancia] | Unavailable: ...
 
     async def numbers(self, instance: str, telefones: Sequence[str]) -> Sequence[Numero] | Unavailable:
-        """Look up numbers at WhatsApp. The results have the order of the request. If the gateway omits a number, the
-        result omits it too.
+        """Look up phone numbers on WhatsApp. The results have the same order as the requested numbers. A number that
+        the gateway omits is missing from the results.
         """
         ...
 
     async def list_sent(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
-        """List the messages sent to this number since an instant, newest first. The list shows whether a send without
-        an answer succeeded.
+        """List the messages sent to this number since an instant, newest first. The list shows whether a send succeeded
+        even though its answer was lost.
         """
         ...
 
 
 class NoLine:
-    """Client used when no gateway is configured. It refuses every request and gives the missing gateway as
-    the reason.
-    """
+    """Client used when no gateway is configured. It refuses every request, with the missing gateway as the reason."""
 
     async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult:
         return Refused(NO_LINE(), needs_person=True)
@@ -185,7 +183,7 @@ class NoLine:
 
 
 def circuit_of(instance: str) -> str:
-    """Return the name of a chip's circuit breaker. It contains the name of the instance, because operators know the
-    instance.
+    """Return the name of a chip's circuit breaker. It contains the instance name, because operators know the chip by
+    that name.
     """
     return f"chip:{instance}"

@@ -1,1 +1,1 @@
-"""Conversations with doctors: messages in both directions, opt-outs and removals of personal data."""
+"""Conversations with doctors: messages in both directions, opt-outs and deletion of personal data."""

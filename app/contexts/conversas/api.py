@@ -43,7 +43,8 @@ __all__ = [
 class MensagemRecebida:
     """A recorded inbound message. ``texto``, ``telefone`` and ``leitura.trechos`` are personal data and never logged.
 
-    ``feitos`` has the names of the actions that Julia and the listeners already took because of this message, in order.
+    ``feitos`` has the names of the actions that Julia and the listeners have already taken because of this message, in
+    the order in which they were taken.
     """
 
     message_id: str
@@ -62,9 +63,10 @@ class MensagemRecebida:
 
 class AoReceber(Protocol):
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
-        """Act on an inbound message, in the transaction that records the message. This method is called once per
+        """React to an inbound message, in the transaction that records the message. This method is called once per
         message.
 
-        Return a short name of the action (``reserva_pedida``, ``resposta``), or None if the sender of the message would
-        not notice the action. If every listener returns None, the message goes to the team's pending list.
+        Return a short name for the action taken (``reserva_pedida``, ``resposta``), or None if the sender of the
+        message would not notice the action. If every listener returns None, the message goes to the team's pending
+        list.
         """

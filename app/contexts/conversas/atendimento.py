@@ -1,8 +1,8 @@
-"""State machine of a conversation: Julia or a person of the team handles it.
+"""State machine of a conversation: either Julia or a team member handles it.
 
     Julia handles it ──escalar──▶ a person is needed ──assumir──▶ a person handles it ──devolver──▶ Julia handles it
           └───────────────────────assumir────────────────────────▲
-    each of these states ──encerrar──▶ completed; the next message of the doctor opens another conversation
+    each of these states ──encerrar──▶ completed; the doctor's next message opens another conversation
 
 Messages that Julia queued are held while a person handles the conversation or is needed. One transaction writes each
 change to the conversation, to ``conversas_historico`` and to the audit log.
@@ -80,7 +80,7 @@ class Com(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mudada:
-    """The result of a change of a conversation. ``mensagens`` is the number of Julia's messages that the change holds
+    """The result of changing a conversation. ``mensagens`` is the number of Julia's messages that the change holds
     back, releases or cancels.
     """
 
@@ -136,7 +136,7 @@ class Estagios:
         self._queries = load_queries(CareQueries, "atendimento.sql", dialect)
 
     async def travar(self, transaction: Transaction, mensagens: Mensagens, conversa_id: str) -> Row:
-        """Lock the doctor of an open conversation until the transaction ends. Return the conversation.
+        """Lock an open conversation's doctor until the transaction ends. Return the conversation.
 
         Raises ConversaDesconhecida or ConversaEncerrada.
         """
@@ -150,17 +150,17 @@ class Estagios:
         return locked
 
     async def mover(self, transaction: Transaction, conversa_id: str, para: Estagio, *, now: datetime) -> bool:
-        """Set the stage of a conversation. Return False if the conversation has ended, already has this stage, or has
-        the stage optout.
+        """Set a conversation's stage. Return False if the conversation has ended, already has this stage, or has the
+        stage optout.
         """
         return bool(await transaction.run(self._queries.move, id=conversa_id, para=para.value, now=now))
 
     async def escalar(
         self, transaction: Transaction, conversa_id: str, *, por: str, motivo: str, now: datetime
     ) -> bool:
-        """Record that the conversation needs a person. From now on, Julia's messages to the doctor are held back.
+        """Record that the conversation needs a person. From then on, Julia's messages to the doctor are held back.
 
-        Return False if Julia does not handle the conversation.
+        Return False if Julia is not handling the conversation.
         """
         if not await transaction.run(self._queries.escalate, id=conversa_id, now=now):
             return False
@@ -172,8 +172,8 @@ class Estagios:
     async def avancar(
         self, transaction: Transaction, conversa_id: str, *, de: Estagio, para: Estagio, now: datetime
     ) -> bool:
-        """Set the stage of an open conversation from ``de`` to ``para``. Return False if the conversation does not have
-        the stage ``de``.
+        """Move an open conversation from the stage ``de`` to the stage ``para``. Return False if it is not in the stage
+        ``de``.
         """
         query = self._queries.advance
         return bool(await transaction.run(query, id=conversa_id, de=de.value, para=para.value, now=now))
@@ -190,7 +190,8 @@ class Estagios:
     async def retomar(
         self, transaction: Transaction, conversa_id: str, *, por: str, motivo: str, now: datetime
     ) -> bool:
-        """End the pause of an open conversation. The stage nao_respondeu becomes recontato.
+        """End an open conversation's pause. If its stage is nao_respondeu (not answered), the stage becomes recontato
+        (contact again).
 
         Return False if the conversation has ended.
         """
@@ -219,7 +220,7 @@ class Estagios:
 
     async def _call(self, transaction: Transaction, conversa_id: str, motivo: str, now: datetime) -> None:
         """Notify the team that an escalated conversation needs a person. Do nothing if the doctor has an urgent entry
-        in the pending list, because the team already received a notice about that entry.
+        in the pending list, because the team was already notified of that entry.
         """
         row = await transaction.one(self._queries.need, id=conversa_id)
         assert row is not None
@@ -241,7 +242,7 @@ class Estagios:
 
 
 class Atendimento:
-    """The actions of operators on conversations."""
+    """Operators' actions on conversations."""
 
     def __init__(
         self,
@@ -271,9 +272,9 @@ class Atendimento:
         pular: int = 0,
         antes: tuple[datetime, str] = AFTER_ALL,
     ) -> Sequence[Row]:
-        """List conversations, the most recently changed first. ``encerradas`` adds ended conversations to the list.
+        """List conversations, most recently changed first. ``encerradas`` adds ended conversations to the list.
 
-        ``antes`` has the time of the last change and the id of a conversation; the list begins after this conversation.
+        ``antes`` has the time of a conversation's last change and its id; the list begins after this conversation.
         """
         return await self._database.all(
             self._queries.listed,
@@ -287,13 +288,13 @@ class Atendimento:
         )
 
     async def encerradas(self, *, limite: int, antes: tuple[datetime, str] = AFTER_ALL) -> Sequence[Row]:
-        """List ended conversations, the most recently ended first."""
+        """List ended conversations, most recently ended first."""
         query = self._queries.ended
         return await self._database.all(query, limite=limite, antes_em=antes[0], antes_de=antes[1])
 
     async def esperam(self, *, limite: int, depois: tuple[datetime, str] = BEFORE_ALL) -> Sequence[Row]:
-        """List the entries of the pending list and the escalated conversations without a responsible person, the
-        longest wait first.
+        """List the pending entries, and the escalated conversations that no person has taken over, longest
+        wait first.
         """
         query = self._queries.waiting
         return await self._database.all(query, limite=limite, depois_em=depois[0], depois_de=depois[1])
@@ -315,7 +316,7 @@ class Atendimento:
 
     async def assumir(self, id: str, *, por: str, motivo: str) -> Mudada:
         """Let the person ``por`` take over the conversation, and hold back the messages that Julia queued. Raises
-        ConversaComPessoa if another person handles the conversation.
+        ConversaComPessoa if another person is handling the conversation.
         """
         async with self._database.transaction() as transaction:
             return await self.assumir_em(transaction, id, por=por, motivo=motivo)
@@ -333,9 +334,9 @@ class Atendimento:
         return done
 
     async def liberar_em(self, transaction: Transaction, id: str, *, por: str, motivo: str) -> Mudada:
-        """Record that the person ``por`` no longer handles the conversation. The conversation then waits for a person.
+        """Record that the person ``por`` is no longer handling the conversation, so it waits for another person.
 
-        If a person other than ``por`` handles the conversation, nothing changes.
+        If a person other than ``por`` is handling the conversation, nothing changes.
         """
         now, conversa = self._clock.now(), await self._estagios.travar(transaction, self._mensagens, id)
         is_changed = await transaction.run(self._queries.let_go, id=id, por=por, now=now)
@@ -348,7 +349,7 @@ class Atendimento:
         """Return the conversation to Julia. ``decisao`` says whether the messages that were held back are now sent or
         cancelled.
 
-        Raises ConversaSemPessoa if Julia already handles the conversation.
+        Raises ConversaSemPessoa if Julia is already handling the conversation.
         """
         async with self._database.transaction() as transaction:
             return await self.devolver_em(transaction, id, decisao, por=por, motivo=motivo)
@@ -381,8 +382,8 @@ class Atendimento:
         return done
 
     async def contagem(self) -> Row:
-        """Count open conversations of two kinds: a person handles it (``com_pessoa``), or a person is needed and none
-        handles it (``sem_responsavel``).
+        """Count the open conversations that a person is handling (``com_pessoa``), and those that need a person but
+        have none (``sem_responsavel``).
         """
         row = await self._database.one(self._queries.led)
         assert row is not None

@@ -1,5 +1,4 @@
-"""Listeners for two events: a message needs a person of the team, or a person takes over, returns or ends a
-conversation.
+"""Listeners for two events: a message needs a team member, or a person takes over, returns or ends a conversation.
 
 The listeners run in the transaction that changes the pending list or the conversation.
 """
@@ -13,7 +12,7 @@ from batuta.sql import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chamado:
-    """A request that a person of the team answers a conversation. Repeated requests for the same reason have the same
+    """A request for a team member to answer a conversation. Repeated requests for the same reason have the same
     ``chave``.
     """
 
@@ -25,18 +24,18 @@ class Chamado:
 
 class AoChamar(Protocol):
     async def chamada(self, transaction: Transaction, chamado: Chamado, *, now: datetime) -> None:
-        """Handle the request that a person answers a conversation. The same request may arrive twice, with the same
+        """Handle a request for a person to answer a conversation. The same request may arrive twice, with the same
         ``chave``.
         """
 
 
 class AoMudar(Protocol):
     async def mudada(self, transaction: Transaction, conversa_id: str, *, now: datetime) -> None:
-        """React to a change of who handles the conversation (Julia or a person), or to the end of the conversation."""
+        """React when a conversation ends, or passes between Julia and a person or from one person to another."""
 
 
 class Chamados:
-    """The listeners of one process for requests to the team and changes of conversations. They are registered when the
+    """One process's listeners for requests to the team and for changes to conversations. They are registered when the
     process starts.
     """
 

@@ -69,7 +69,7 @@ class Diario:
         return os.access(self.file if self.file.exists() else self.file.parent, os.W_OK) and not self.file.is_dir()
 
     def entries(self) -> list[JournalEntry]:
-        """Read the entries, oldest first. A line that a crash truncated is skipped."""
+        """Read the entries, oldest first. A line that was truncated by a crash is skipped."""
         try:
             lines = self.file.read_text(encoding="utf-8", errors="replace").splitlines()
         except FileNotFoundError:
@@ -88,8 +88,8 @@ class Diario:
 
 
 def digest(key: str, telefone: str) -> str:
-    """Return the digest that identifies a phone number in the journal. The ninth digit of a mobile number does not
-    change the digest.
+    """Return the digest that identifies a phone number in the journal. A mobile number has the same digest with and
+    without its ninth digit.
     """
     return hmac.new(key.encode(), chave(telefone).encode(), hashlib.sha256).hexdigest()
 

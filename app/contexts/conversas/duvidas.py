@@ -1,4 +1,4 @@
-"""Probable opt-outs: messages that probably ask for no more messages. An operator decides about each of them.
+"""Probable opt-outs: messages that probably ask Julia to stop writing. An operator decides about each of them.
 
     a text is read as provavel ──▶ open: Julia sends nothing on its own initiative ──▶ parar: recorded as an opt-out
                                                                                   └──▶ seguir: messages are allowed again
@@ -71,14 +71,14 @@ class DuvidasDeOptout:
         ]
 
     async def exigir_aberta(self, id: str) -> None:
-        """Raise DuvidaDesconhecida unless the probable opt-out awaits a decision."""
+        """Raise DuvidaDesconhecida unless the probable opt-out is awaiting a decision."""
         row = await self._database.one(self._queries.one, id=id)
         if row is None or row["decisao"] is not None:
             raise DuvidaDesconhecida(id=id)
 
     async def decidir(self, id: str, decisao: Decisao, *, por: str, motivo: str) -> int:
         """Store an operator's decision about a probable opt-out, and return the number of queued messages that the
-        decision cancelled. Raises DuvidaDesconhecida if the probable opt-out does not await a decision.
+        decision cancelled. Raises DuvidaDesconhecida if the probable opt-out is not awaiting a decision.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:

@@ -1,4 +1,4 @@
-"""Messages that a person of the team writes to a doctor."""
+"""Messages that a team member writes to a doctor."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -48,10 +48,10 @@ class EscritaDaEquipe:
         self._queries = load_queries(WritingQueries, "escrita.sql", database.dialect)
 
     async def responder(self, id: str, texto: str, *, por: str, chave: str | None = None) -> Respondida:
-        """Queue a text that the person ``por`` wrote, and let that person take over the conversation. The sending rules
-        apply.
+        """Queue a text that the person ``por`` wrote, and let that person take over the conversation. The message is
+        subject to the sending rules.
 
-        Raises ConversaComPessoa if another person handles the conversation.
+        Raises ConversaComPessoa if another person is handling the conversation.
         """
         texto = texto.strip()
         if not 0 < len(texto) <= LONGEST_TEXTO or not is_writable(texto):

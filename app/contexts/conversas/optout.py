@@ -1,4 +1,6 @@
-"""Opt-outs and requests to delete personal data that people made by telephone or e-mail and an operator records."""
+"""Opt-outs and requests to delete personal data that an operator records because they were made by
+telephone or e-mail.
+"""
 
 from typing import Final
 
@@ -13,7 +15,7 @@ SHOWN: Final = 4
 
 
 class TelefoneRecusado(BatutaError):
-    """Raised for an invalid phone number. The error text omits the number, because it may belong to a person."""
+    """Raised for an invalid phone number. The error text omits the number, because it may be a real person's number."""
 
     sentence = "the telephone number is invalid: write it with country code and area code, as in 5511900000001"
 
@@ -34,7 +36,7 @@ class OptoutManual:
         self._clock = clock
 
     async def remover(self, escrito: str, *, by: str, reason: str) -> Parado:
-        """Delete the personal data of a person who asked for the deletion."""
+        """Delete a person's personal data at their own request."""
         telefone = telefone_de(escrito)
         if telefone is None or len(telefone) < SHORTEST:
             raise TelefoneRecusado

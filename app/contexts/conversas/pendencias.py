@@ -1,9 +1,9 @@
-"""The pending list: inbound messages that wait for a person of the team, because Julia did not answer them.
+"""The pending list: inbound messages that are waiting for a team member, because Julia did not answer them.
 
     no listener acts, an answer is not sent, or a person has the conversation ──▶ open ──▶ resolved by an operator, or
-                                                                                         by the answer of a person
+                                                                                         by a person's answer
 
-Each sender has at most one open entry; further messages of the sender increase its count.
+Each sender has at most one open entry; further messages from the sender increase its count.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ URGENTES: Final = (MotivoDaPendencia.PEDE_PESSOA, MotivoDaPendencia.OBJECAO_GRAV
 
 
 def chave_do_chamado(pendencia_id: str, *, urgente: bool) -> str:
-    """Return the deduplication key of the team's notice about an entry of the pending list. An entry that becomes
+    """Return the deduplication key for the notice that tells the team about a pending entry. An entry that becomes
     urgent gets a second key, so that the team receives a second notice.
     """
     return f"pendencia:{pendencia_id}:urgente" if urgente else f"pendencia:{pendencia_id}"
@@ -52,7 +52,7 @@ def chave_do_chamado(pendencia_id: str, *, urgente: bool) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pendencia:
-    """An entry of the pending list. ``texto`` and ``telefone`` are personal data: operators may see them, but logs
+    """An entry in the pending list. ``texto`` and ``telefone`` are personal data: operators may see them, but logs
     never contain them.
     """
 
@@ -79,7 +79,7 @@ class PendingQueries:
 
 
 class Pendencias:
-    """Writes and reads the pending list. The caller owns the transaction."""
+    """Writes and reads the pending list. Writes happen in the caller's transaction."""
 
     def __init__(self, dialect: Dialect, ids: Ids, chamados: Chamados | None = None) -> None:
         self._queries = load_queries(PendingQueries, "pendencias.sql", dialect)
@@ -99,9 +99,9 @@ class Pendencias:
         em: datetime,
         now: datetime,
     ) -> None:
-        """Add an inbound message to the pending list, and notify the team unless a person handles the conversation.
+        """Add an inbound message to the pending list, and notify the team unless a person is handling the conversation.
 
-        ``endereco`` identifies the sender if the number is unknown.
+        ``endereco`` identifies the sender if the phone number is unknown.
         """
         who = endereco if telefone is None else chave(telefone)
         await transaction.run(
@@ -132,7 +132,7 @@ class Pendencias:
         await self._chamados.chamar(transaction, chamado, now=now)
 
     async def resolver(self, transaction: Transaction, id: str, *, por: str, motivo: str, now: datetime) -> bool:
-        """Resolve an entry of the pending list. Returns False if the entry is not open."""
+        """Resolve an entry in the pending list. Returns False if the entry is not open."""
         return bool(await transaction.run(self._queries.resolve, id=id, por=por, resolucao=motivo, now=now))
 
     async def resolver_do_medico(
@@ -152,17 +152,15 @@ class Pendencias:
         return int(row["items"]), row["desde"]
 
     async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Resolve the doctor's open entry in the pending list after an answer of a person of the team was sent."""
+        """Resolve the doctor's open entry in the pending list after a team member's answer was sent."""
         await self.resolver_do_medico(transaction, mensagem.cliente_id, por=SISTEMA, motivo=ANSWERED, now=mensagem.em)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Do nothing: if the answer of a person of the team is not sent, the doctor's entry stays in the
-        pending list.
-        """
+        """Do nothing: if a team member's answer is not sent, the doctor's entry stays in the pending list."""
 
 
 class PendenciasAbertas:
-    """The operations of operators on the pending list."""
+    """Operators' actions on the pending list."""
 
     def __init__(self, database: Database, pendencias: Pendencias, ids: Ids, clock: Clock) -> None:
         self._database = database
@@ -174,7 +172,7 @@ class PendenciasAbertas:
         return await self._pendencias.listar(self._database, limite=limite)
 
     async def resolver(self, id: str, *, por: str, motivo: str) -> None:
-        """Resolve an entry of the pending list on behalf of an operator. Raises PendenciaDesconhecida if the entry is
+        """Resolve an entry in the pending list on behalf of an operator. Raises PendenciaDesconhecida if the entry is
         not open.
         """
         now = self._clock.now()

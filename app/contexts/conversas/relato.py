@@ -1,5 +1,5 @@
-"""Convert conversations and pending messages to JSON objects for commands and HTTP routes. Texts and numbers are
-personal data.
+"""Convert conversations and pending messages to JSON objects for commands and HTTP routes. The objects contain personal
+data: message texts and phone numbers.
 """
 
 from datetime import datetime

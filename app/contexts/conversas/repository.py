@@ -1,4 +1,4 @@
-"""SQL statements of the conversations."""
+"""SQL statements for conversations."""
 
 from batuta.kernel import dataclass
 from batuta.sql import Dialect, Query, load_queries

@@ -1,6 +1,6 @@
 """Record each inbound and outbound message once, apply opt-outs and removals immediately, and call the listeners.
 
-The caller owns the transaction of every write.
+All writes happen in the caller's transaction.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ LONGEST_MOTIVO = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EcoVisto:
-    """A sent message that the gateway reported. ``fila_id`` is the id of its queue row, or None."""
+    """A sent message that the gateway reported. ``fila_id`` is the id of its row in the send queue, or None."""
 
     provider_message_id: str
     instance: str
@@ -45,7 +45,7 @@ class EcoVisto:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saida:
-    """A message that Julia or a person of the team sent."""
+    """A message that Julia or a team member sent."""
 
     message_id: str
     jid: str
@@ -99,9 +99,8 @@ class Conversas:
             await self._leave_to_person(transaction, fato, mensagem, now)
 
     async def historica(self, transaction: Transaction, fato: Recebida, *, now: datetime) -> None:
-        """Apply an opt-out that an old message contains, and link the author of the message to the phone number. If the
-        old message contains no opt-out, do not record it. Listeners are not called, because an old message needs no
-        answer.
+        """Apply an opt-out that an old message contains, and link the author's address to the author's phone number. A
+        message without an opt-out is not recorded. Listeners are not called, because an old message needs no answer.
         """
         await self.telefone_de(transaction, fato.de, now=now)
         if not fato.texto or ler(fato.texto).opt_out is OptOut.NAO:
@@ -242,8 +241,8 @@ class Conversas:
         )
 
     async def ecos(self, reading: Reading, telefone: str, conteudo_hash: str, *, since: datetime) -> Sequence[EcoVisto]:
-        """Return the gateway's reports that this text was sent to this number. Such a report proves that a send without
-        an answer succeeded.
+        """Return the gateway's reports that this text was sent to this number. Such a report proves that a send
+        succeeded even though its answer was lost.
         """
         rows = await reading.all(self._queries.echoes, chave=chave(telefone), hash=conteudo_hash, since=since)
         return [
@@ -263,7 +262,7 @@ class Conversas:
         return str((await self._open_conversation(transaction, cliente_id, chip_id, now))["id"])
 
     async def telefone_de(self, transaction: Transaction, quem: Address, *, now: datetime) -> str | None:
-        """Return the phone number of an address, or None if the number is unknown. If an event contains both a hidden
+        """Return the phone number for an address, or None if the number is unknown. If an event contains both a hidden
         address and the phone number, store the number for later events.
         """
         if quem.lid is None:
@@ -276,7 +275,7 @@ class Conversas:
         return quem.telefone
 
     async def parar(self, transaction: Transaction, cliente_id: str, *, origem: str, now: datetime) -> int:
-        """Record the opt-out of a doctor: Julia then starts no conversation with the doctor. Return the number of
+        """Record a doctor's opt-out, after which Julia starts no conversation with this doctor. Return the number of
         queued messages that were cancelled.
         """
         await transaction.run(self._queries.opt_out_doctor, cliente_id=cliente_id, now=now)
@@ -296,14 +295,14 @@ class Conversas:
     async def parar_numero(
         self, transaction: Transaction, telefone: str, *, origem: str, now: datetime
     ) -> tuple[str | None, int]:
-        """Record the opt-out of a phone number. Return the id of the doctor with this number, if any, and the number of
-        queued messages that were cancelled.
+        """Record the opt-out of a phone number. Return the id of the doctor who has this number, if any, and the number
+        of queued messages that were cancelled.
         """
         cliente_id = await self._doctor(transaction, telefone)
         return cliente_id, await self._stop(transaction, cliente_id, telefone, origem=origem, nome=None, now=now)
 
     async def parar_de_novo(self, transaction: Transaction, telefone: str, *, origem: str, now: datetime) -> bool:
-        """Apply an opt-out again after a restore. Returns False if this database already has the opt-out."""
+        """Apply an opt-out again after a restore. Returns False if the restored database already has the opt-out."""
         cliente_id = await self._doctor(transaction, telefone)
         known = await transaction.one(
             self._queries.has_stopped, cliente_id=cliente_id, telefone=telefone, other_form=other_form(telefone)
@@ -317,7 +316,7 @@ class Conversas:
     async def remover_numero(
         self, transaction: Transaction, telefone: str, *, origem: str, now: datetime
     ) -> tuple[str | None, int]:
-        """Delete the personal data of the doctor with this number, and block the number permanently."""
+        """Delete the personal data of the doctor who has this number, and block the number permanently."""
         await self._note(transaction, "removal", telefone, now)
         cliente_id = await self._doctor(transaction, telefone)
         cancelled = await self._stop_here(transaction, cliente_id, telefone, origem=origem, nome=None, now=now)
@@ -327,7 +326,7 @@ class Conversas:
         return cliente_id, cancelled
 
     async def remover(self, transaction: Transaction, cliente_id: str, *, now: datetime) -> bool:
-        """Delete name, documents and texts of a person. The phone number is kept, so that the number stays blocked."""
+        """Delete a person's name, documents and texts. The phone number is kept, so that the number stays blocked."""
         if not await transaction.run(self._queries.remove_doctor, cliente_id=cliente_id, now=now):
             return False
         await self._mensagens.cancelar(transaction, cliente_id, outcome=REMOVED, reason="removal", now=now)
@@ -338,8 +337,8 @@ class Conversas:
 
     async def _note(self, transaction: Transaction, kind: Kind, telefone: str, now: datetime) -> None:
         """Write an opt-out or a removal to the journal before the database commits it. If the commit then fails, the
-        extra line in the journal is harmless. In the opposite order, a crash could lose the line, and a restored backup
-        would not contain the opt-out.
+        extra journal line is harmless. If the database committed first, a crash could lose the journal line, and the
+        opt-out would be missing from a restored backup.
         """
         if self._diario is None or await self._diario.note(transaction, kind, telefone, now=now):
             return

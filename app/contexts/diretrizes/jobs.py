@@ -1,4 +1,4 @@
-"""Jobs that read the documents of operators: the briefing every hour, the templates every morning."""
+"""Jobs that read operators' documents: the briefing every hour, the templates every morning."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -19,7 +19,7 @@ REJECTED = define("documento_invalido", "{documento} was ignored: {motivo}; corr
 
 
 class Urgentes(Protocol):
-    """Counts of the urgent vacancies after a run of the job."""
+    """Counts of the urgent vacancies after the job has run."""
 
     @property
     def total(self) -> int: ...
@@ -37,7 +37,7 @@ class Urgencias(Protocol):
 
 class DirectiveJobs:
     def __init__(self, diretrizes: Diretrizes, fonte: Fonte, onde: str, urgencias: Urgencias | None = None) -> None:
-        """Build the jobs. ``onde`` is the source of the documents as operators know it, such as a folder. If
+        """Build the jobs. ``onde`` describes the documents' source to operators, such as the path of a folder. If
         ``urgencias`` is None, no vacancy becomes urgent.
         """
         self._diretrizes = diretrizes
@@ -65,8 +65,8 @@ class DirectiveJobs:
         return _outcome([result], await self._urgent())
 
     async def sincronizar_templates(self, call: JobCall) -> Outcome:
-        """Apply the newest template of each type of campaign, if it has changed. An invalid template does not affect
-        other templates.
+        """Apply the newest template of each campaign type, if it has changed. An invalid template does not affect other
+        templates.
         """
         try:
             found = await self._fonte.templates()

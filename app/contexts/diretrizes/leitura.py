@@ -60,7 +60,7 @@ _VACANCY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Lido:
-    """The directives of a valid document by type, and warnings for the author of the document."""
+    """The directives in a valid document, by type, and warnings for the document's author."""
 
     diretrizes: Mapping[str, Json]
     avisos: Sequence[Reason] = field(default=())
@@ -74,7 +74,7 @@ class Invalido:
 
 
 def ler_briefing(texto: str) -> Lido | Invalido:
-    """Read the directives of a briefing: focus, tone, margin of negotiation, priority vacancies and notes."""
+    """Read a briefing's directives: focus, tone, negotiation margin, priority vacancies and notes."""
     sections = _sections(texto, BRIEFING)
     if isinstance(sections, Invalido):
         return sections
@@ -95,8 +95,8 @@ def ler_briefing(texto: str) -> Lido | Invalido:
 
 
 def ler_template(tipo: str, texto: str) -> Lido | Invalido:
-    """Read the template of a type of campaign as one directive. The type of the directive is ``template_`` followed by
-    the type of the campaign.
+    """Read a campaign type's template as one directive. The directive's type is ``template_`` followed by the campaign
+    type.
     """
     sections = _sections(texto, TEMPLATE)
     if isinstance(sections, Invalido):

@@ -1,7 +1,7 @@
 """Store the sections of operators' documents as directives, in one transaction per document.
 
-If the hash of a document is unchanged, nothing changes. An invalid document is recorded but changes no directive. If a
-new version omits a section, the directive of that section ends. Every version stays stored.
+If a document's hash is unchanged, nothing changes. An invalid document is recorded but changes no directive. If a new
+version of a document omits a section, the section's directive ends. Every version stays stored.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ class FonteIndisponivel(BatutaError):
 
 @dataclass(frozen=True, slots=True)
 class Documento:
-    """A document that operators wrote. ``texto`` is None if the document is not text in UTF-8."""
+    """A document that operators wrote. ``texto`` is None if the document is not UTF-8 text."""
 
     titulo: str
     texto: str | None
@@ -46,7 +46,7 @@ class Fonte(Protocol):
         ...
 
     async def templates(self) -> Mapping[str, Documento]:
-        """Return the newest template of each type of campaign. Types without a template are absent."""
+        """Return the newest template of each campaign type. Types without a template are absent."""
         ...
 
 
@@ -143,7 +143,9 @@ class Diretrizes:
         return await self._database.all(self._queries.active)
 
     async def versoes(self, tipo: str) -> Sequence[Row]:
-        """Return every version of a directive, newest first. Raises DiretrizDesconhecida."""
+        """Return every version of a directive, newest first. Raises DiretrizDesconhecida if the directive does not
+        exist.
+        """
         found = await self._database.all(self._queries.versions, tipo=tipo, limite=MOST_VERSIONS)
         if not found:
             raise DiretrizDesconhecida(tipo=tipo)

@@ -1,5 +1,5 @@
-"""Interface of the send protocol for channels such as WhatsApp: the messages that a channel sends, and its possible
-answers.
+"""Interface of the send protocol for channels such as WhatsApp: the messages that a channel sends, and the answers that
+it may give.
 """
 
 from app.contexts.envio.canal import (

@@ -29,7 +29,7 @@ ECHO_PENDING = define("eco_pendente", "the confirmation of the send may still ar
 
 @dataclass(frozen=True, slots=True)
 class Enviada:
-    """Answer of a channel: it accepted the message. ``jid`` is the address of the recipient."""
+    """Answer from a channel: it accepted the message. ``jid`` is the recipient's address."""
 
     message_id: str
     jid: str
@@ -37,8 +37,8 @@ class Enviada:
 
 @dataclass(frozen=True, slots=True)
 class NaoEnviada:
-    """Answer of a channel: the message was certainly not sent. The send is retried; after the last attempt, the message
-    fails.
+    """Answer from a channel: the message was certainly not sent. The send is retried; after the last attempt, the
+    message fails.
     """
 
     desfecho: Desfecho
@@ -47,8 +47,8 @@ class NaoEnviada:
 
 @dataclass(frozen=True, slots=True)
 class Suspensa:
-    """Answer of a channel: the message was certainly not sent, for a reason outside the message. The message waits, and
-    no attempt is counted.
+    """Answer from a channel: the message was certainly not sent, for a reason unrelated to the message. The message
+    waits, and no attempt is counted.
     """
 
     until: datetime | timedelta
@@ -57,7 +57,7 @@ class Suspensa:
 
 @dataclass(frozen=True, slots=True)
 class Recusada:
-    """Answer of a channel: it can never send this message."""
+    """Answer from a channel: it can never send this message."""
 
     desfecho: Desfecho
     why: str
@@ -65,7 +65,7 @@ class Recusada:
 
 @dataclass(frozen=True, slots=True)
 class Duvidosa:
-    """Answer of a channel: the message may or may not have been sent."""
+    """Answer from a channel: the message may or may not have been sent."""
 
     why: str
 
@@ -95,8 +95,8 @@ class Ausente:
 
 @dataclass(frozen=True, slots=True)
 class Incerta:
-    """The channel cannot prove yet whether the message was sent. A search before ``until`` would find no
-    proof either.
+    """The channel cannot yet prove whether the message was sent. Another search before ``until`` would find no proof
+    either.
     """
 
     why: str
@@ -104,18 +104,18 @@ class Incerta:
 
 
 class Remessa(Protocol):
-    """One attempt to send a message. The sender (a chip or an account) is chosen, and the circuit breakers have
+    """One attempt to send a message. The sender (a chip or an account) has been chosen, and the circuit breakers have
     admitted the attempt. The caller must call either ``send`` or ``give_back``.
     """
 
     @property
     def limits(self) -> Sequence[Limit]:
-        """The rate limits of the sender."""
+        """The sender's rate limits."""
         ...
 
     async def still_may(self, transaction: Transaction, *, now: datetime) -> bool:
-        """Return whether the sender is still allowed to send. The check runs in the transaction that stores
-        the intent.
+        """Return whether the sender is still allowed to send. The check runs in the transaction that stores the intent
+        to send.
         """
         ...
 
@@ -126,28 +126,28 @@ class Remessa(Protocol):
     async def send(self, mensagem: Mensagem) -> Resposta: ...
 
     async def give_back(self) -> None:
-        """Return the unused permissions to the circuit breakers, because the message is not sent."""
+        """Return the unused permissions to the circuit breakers because the message will not be sent."""
 
 
 class Canal(Protocol):
     async def prepare(
         self, fatos: Fatos, tipo: TipoDeMensagem, hash: str
     ) -> Remessa | Lembrada | SemProva | Recusada | Snooze:
-        """Choose the chip or account that sends a message. If the message may have been sent before a restore of the
-        database, search for it first.
+        """Choose the chip or account that sends a message. If the message may have been sent before the database was
+        restored, search for it first.
         """
         ...
 
     async def look_up(self, doubt: Duvida) -> Achada | Ausente | Incerta:
-        """Search for a message in doubt. The caller has already checked that no echo (a report of the gateway) proves
-        the send.
+        """Search for a message that may or may not have been sent. The caller has already checked that no echo (a
+        report from the gateway) proves the send.
         """
         ...
 
 
 async def blind_since(database: Database, created_at: datetime, now: datetime) -> Restored | None:
-    """Return the first restore of the database that may have lost the record that a message was sent. ``created_at`` is
-    the time at which the message was queued. Return None if no restore can have lost it.
+    """Return the time of the first database restore that may have lost the record of sending a message. ``created_at``
+    is the time at which the message was queued. Return None if no restore can have lost the record.
     """
     for restored in await blind_restores(database):
         if created_at < restored.restored_at or now < restored.restored_at + LOOKED_FOR_AFTER_RESTORE:

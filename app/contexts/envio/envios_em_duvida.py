@@ -41,7 +41,7 @@ class NotInDoubt(BatutaError):
 class Reconciliador:
     """Loop that resolves messages in doubt.
 
-    Several processes may run this loop at the same time. The first process settles a message, and the others then
+    Several processes may run this loop at the same time. The first process to settle a message wins; the others then
     change nothing.
     """
 
@@ -120,7 +120,7 @@ class Reconciliador:
             self._on_return()
 
     async def _reconcile_one(self, doubt: Duvida) -> bool:
-        """Resolve one message in doubt. An error or a timeout does not affect the other messages of the batch."""
+        """Resolve one message in doubt. An error or a timeout does not affect the batch's other messages."""
         deadline = self._clock.now() + ONE_WITHIN
         match await call_with_deadline(partial(self._settle, doubt), deadline, self._clock, "a doubt"):
             case Returned(value=ended):

@@ -1,5 +1,5 @@
-"""Jobs of the send queue, which do the same work as the worker does continuously. A job and a worker never process the
-same message, because each claims a message before processing it.
+"""Jobs for the send queue, which do once what the worker does continuously. A job and a worker never process the same
+message, because each claims a message before processing it.
 """
 
 from collections.abc import Awaitable, Callable, Sized
@@ -22,7 +22,7 @@ BATCH: Final = 500
 
 
 class Contagem:
-    """Listener for every type of message. It counts the messages that this process sent (``enviadas``) or ended without
+    """Listener for all types of messages. It counts the messages that this process sent (``enviadas``) or ended without
     sending (``encerradas``).
     """
 
@@ -49,8 +49,8 @@ class MessageJobs:
         zone: ZoneInfo,
         clock: Clock,
     ) -> None:
-        """Build the jobs. ``send`` processes due messages and returns their number. ``rescue`` releases the messages of
-        a dead worker.
+        """Build the jobs. ``send`` processes due messages and returns their number. ``rescue`` releases messages that a
+        dead worker had claimed.
         """
         self._database = database
         self._registro = registro
@@ -62,8 +62,8 @@ class MessageJobs:
         self._clock = clock
 
     async def processar_mensagens_agendadas(self, call: JobCall) -> Outcome:
-        """Process the send queue once: release messages of dead workers, expire old messages, store dead letters,
-        resolve messages in doubt, and send due messages.
+        """Process the send queue once: release messages that dead workers had claimed, expire old messages, store dead
+        letters, resolve messages in doubt, and send due messages.
 
         The run reports the number of sent messages as its items. ``vistas`` also counts messages that have to wait or
         are blocked.

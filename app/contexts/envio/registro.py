@@ -1,4 +1,4 @@
-"""SQL statements of the send protocol. The caller owns the transaction of each statement."""
+"""SQL statements for the send protocol. Every statement runs in the caller's transaction."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -94,7 +94,7 @@ class Fatos:
 
 @dataclass(frozen=True, slots=True)
 class Achada:
-    """Proof that the message was sent, with its id at the gateway."""
+    """Proof that a message was sent, with the message's id at the gateway."""
 
     message_id: str
     jid: str
@@ -115,8 +115,8 @@ class Duvida:
 
 
 class Testemunha(NamedTuple):
-    """A message that was certainly sent, used as proof: if the gateway still stores this message, it also stores every
-    later message.
+    """A message that was certainly sent, used as proof: if the gateway still stores this message, it also stores all
+    later messages.
     """
 
     telefone: str
@@ -136,7 +136,7 @@ class Registro:
         resumos: Resumos,
     ) -> None:
         """Build the statements. ``resumos`` computes the digest of a phone number, by which an opt-out is found even if
-        its number is not stored.
+        its phone number is not stored.
         """
         self._resumos = resumos
         self._queries = load_queries(SendQueries, "envio.sql", dialect)
@@ -154,7 +154,7 @@ class Registro:
         await self._mensagens.travar(transaction, cliente_id)
 
     async def facts(self, reading: Reading, lease: Lease, hash: str, *, now: datetime) -> Fatos | None:
-        """Return the facts that decide whether a message may be sent, or None if the lease of the message is lost."""
+        """Return the facts that decide whether a message may be sent, or None if the lease on the message is lost."""
         inbound, telefone = lease.row["metadata"].get("inbound_message_id"), lease.row["telefone_destino"]
         row = await reading.one(
             self._queries.facts,
@@ -219,7 +219,7 @@ class Registro:
         """Record a sent message and its consequences once. Returns False if the message is already recorded.
 
         ``is_proof`` means that the message was found at the gateway. The message is then recorded even if a worker
-        holds its lease and has stored no intent.
+        holds its lease and has not yet stored an intent.
         """
         outcome = Desfecho.SENT if bypass is None else Desfecho.BYPASS
         written = await transaction.run(
@@ -276,7 +276,7 @@ class Registro:
         return [_doubt(row) for row in await reading.all(self._queries.in_doubt, fila=fila, limit=limit)]
 
     async def doubts(self, reading: Reading, *, limit: int) -> list[Row]:
-        """List messages in doubt for operators, without phone numbers and texts."""
+        """List messages in doubt for operators. Phone numbers and texts are omitted."""
         return await reading.all(self._queries.doubts, limit=limit)
 
     async def record_look(self, transaction: Transaction, mensagem: Mensagem, *, now: datetime) -> None:
@@ -342,7 +342,8 @@ class Registro:
     async def witness(self, reading: Reading, instance: str, *, before: datetime, since: datetime) -> Testemunha | None:
         """Return the last message that this chip sent in the given period.
 
-        If the gateway no longer has that message, it deletes messages, and a missing message proves nothing.
+        If even that message is missing at the gateway, the gateway deletes messages, so a missing message proves
+        nothing.
         """
         row = await reading.one(self._queries.witness, instance=instance, before=before, since=since)
         return (
@@ -350,7 +351,7 @@ class Registro:
         )
 
     async def is_taken(self, reading: Reading, mensagem: Mensagem, message_id: str) -> bool:
-        """Return whether another queued message is already recorded with this gateway id."""
+        """Return whether this gateway id is already recorded for another queued message."""
         return await reading.one(self._queries.claimed, id=mensagem.id, message_id=message_id) is not None
 
     async def message(self, reading: Reading, id: str) -> tuple[Mensagem, str | None] | None:
@@ -367,8 +368,8 @@ class Registro:
         return bool(expired)
 
     async def store_dead_letters(self, transaction: Transaction, *, now: datetime, limit: int) -> int:
-        """Store the missing dead letters of messages that failed because their workers died. Mark dead letters as done
-        if the message was retried.
+        """Store the missing dead letters of messages that failed because their workers died. If a message was retried,
+        mark its dead letter as done.
         """
         await transaction.run(self._queries.remove_dead_letters, now=now)
         dead = await transaction.all(self._queries.dead, limit=limit)

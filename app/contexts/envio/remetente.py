@@ -86,7 +86,9 @@ class Intencao:
 
 @dataclass(frozen=True, slots=True)
 class Perdida:
-    """The message is not sent now, because the lease is lost or the chip or account may no longer send."""
+    """The message is not sent now, either because the lease is lost or because the chip or account may no
+    longer send.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,10 +200,11 @@ class Remetente:
     async def _intend(
         self, lease: Lease, seen: Mensagem, tipo: TipoDeMensagem, hash: str, remessa: Remessa
     ) -> "Intencao | DecisaoDeEnvio | Achada | Perdida":
-        """Check every condition again in the transaction that stores the intent, so that the decision is still valid
-        when the message is sent.
+        """Check every condition again in the transaction that stores the intent to send, so that the decision is still
+        valid when the message is sent.
 
-        The rate limits are reserved first, because a reservation may take time and would make earlier checks outdated.
+        The rate limits are reserved before the checks, because a reservation may take time, and earlier checks would
+        then be out of date.
         """
         wanted = self._limites.de(tipo, medico=seen.cliente_id, telefone=seen.telefone)
         async with self._database.transaction() as transaction:
@@ -236,8 +239,8 @@ class Remetente:
         )
 
     def _remember_full_limit(self, tipo: TipoDeMensagem, hold: Hold) -> None:
-        """Remember that a limit is full if all messages of a type share it, so that the next message of this type waits
-        without a database query.
+        """If all messages of a type share a limit that is full, remember this, so that the next message of this type
+        waits without a database query.
         """
         reason = hold.reason
         shared = {limit.name for limit in self._limites.de_todos(tipo)}

@@ -1,7 +1,7 @@
-"""Keep sent messages, opt-outs and removals when an older backup replaces the database.
+"""Keep the records of sent messages, opt-outs and removals when an older backup replaces the database.
 
 If the replaced database can be read, its records take precedence. Otherwise, opt-outs and removals come from the
-journal. In that case the gateway is searched for each queued message before the message is sent (``envio``).
+journal, and before each queued message is sent, Julia searches the gateway for it (``envio``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ class RestoreQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaterFacts:
-    """Records of the replaced database that are newer than the backup."""
+    """Records in the replaced database that are newer than the backup."""
 
     messages: Sequence[Row]
     people: Sequence[Row]
@@ -88,7 +88,7 @@ class Restauracao:
     async def _carry_over(self, new: Transaction, old: LaterFacts) -> int:
         """Copy the outcomes of messages from the replaced database.
 
-        A message that the backup lacks is copied only if it was sent, or may have been sent.
+        A message that is missing from the backup is copied only if it was sent, or may have been sent.
         """
         there = {name: await self._ids(new, query) for name, query in self._parents.items()}
         known = 0
@@ -122,7 +122,7 @@ class Restauracao:
         return contact["cliente_id"] in there["cliente_id"] and contact["campaign_id"] in there["campanha_id"]
 
     async def _replay(self, new: Transaction, restored: Restored, counts: dict[str, int]) -> dict[str, int]:
-        """Apply the opt-outs and removals of the journal again, even if the replaced database could be read."""
+        """Apply the journal's opt-outs and removals again, even if the replaced database could be read."""
         entries = [] if self._diario is None else self._diario.entries()
         key = await DatabaseId(self._dialect).read(new)
         if not entries or key is None:

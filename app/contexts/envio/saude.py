@@ -1,7 +1,8 @@
 """Health of the send queue, for ``/health/fila`` and the health score.
 
-For every queue, the engine already checks backlog, age, dead items and a live consumer. This module adds problems that
-only the send queue has: messages that wait for a gateway, and parked messages that an operator must decide.
+For every queue, the engine already checks the backlog, its age, dead items and whether a consumer is alive. This module
+adds problems that only the send queue has: messages that are waiting for a gateway, and parked messages that an
+operator must decide.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterator
@@ -58,10 +59,10 @@ class FilaQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MedidasDaFila:
-    """Figures of the send queue.
+    """Figures about the send queue.
 
-    The backlog contains only messages that are due. A message that waits for the sending hours or for its retry is not
-    late.
+    The backlog contains only messages that are due. A message that is waiting for the sending hours or for its retry is
+    not late.
     """
 
     now: datetime

@@ -86,8 +86,8 @@ class Bans(Protocol):
 class CanalWhatsApp:
     """Sends messages with chips, and searches the gateway for messages that were sent.
 
-    ``since`` is the time at which this process opened its database. No later restore is possible, because a restore
-    requires that all processes are stopped.
+    ``since`` is the time at which this process opened its database. The database cannot have been restored after that
+    time, because a restore requires that all processes are stopped.
     """
 
     database: Database
@@ -118,7 +118,7 @@ class CanalWhatsApp:
         """Search for the message at the gateway, because any chip may have sent it before the database was restored.
 
         A message that was queued before this process started waits until the gateway answers. After a restore that lost
-        sent messages, a message is sent only if the gateway proves that it was not sent before; otherwise an operator
+        sent messages, a message is sent only if the gateway proves that it was not sent earlier; otherwise an operator
         decides.
         """
         created_at, now = fatos.pedido.created_at, self.clock.now()
@@ -178,8 +178,8 @@ class CanalWhatsApp:
         return Ausente() if await self._remembers(instance, doubt.since) else Incerta(FORGETS())
 
     async def _remembers(self, instance: str, before: datetime) -> bool:
-        """Return whether the gateway still has the last message that this instance sent before the instant. If not, the
-        gateway deletes messages, and a missing message proves nothing.
+        """Return whether the gateway still has the last message that this instance sent before the given instant. If it
+        does not, the gateway deletes messages, so a missing message proves nothing.
         """
         witness = await self.registro.witness(self.database, instance, before=before, since=before - REMEMBERED)
         if witness is None:
@@ -260,7 +260,7 @@ class PorChip:
 
 
 def _report_of(name: str, result: SendResult, now: datetime) -> EffectReport:
-    """Translate an answer of the gateway into a report for the circuit breaker of the gateway or of the chip."""
+    """Translate an answer from the gateway into a report for the circuit breaker of the gateway or of the chip."""
     is_gateway = name == GATEWAY
     match result:
         case Sent() | NotOnWhatsApp():

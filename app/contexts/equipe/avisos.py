@@ -69,7 +69,7 @@ class Aviso:
 
 
 class Canal(Protocol):
-    """A destination of notices to the team."""
+    """A destination for notices to the team."""
 
     @property
     def nome(self) -> str: ...
@@ -94,7 +94,7 @@ class NoticeQueries:
 
 
 class Avisos:
-    """Listens for requests for a person (``AoChamar``) and queues a notice for each. Handles the queue by sending the
+    """Listens for requests for a person (``AoChamar``) and queues a notice for each. As the queue's handler, sends the
     notices.
     """
 
@@ -132,7 +132,9 @@ class Avisos:
         return ItemHandler(handle=self.handle, timeout=TIMEOUT, retry=RETRY, retry_timeout=True)
 
     async def handle(self, lease: Lease) -> Outcome:
-        """Send one notice, unless it is no longer needed. The intent is stored before the request is made."""
+        """Send one notice, unless it is no longer needed. The intent to send it is stored before the
+        request is made.
+        """
         destino = str(lease.row["destino"])
         if (canal := self.canais.get(destino)) is None:
             return Cancelled(NO_DESTINATION(destino=destino))
@@ -150,8 +152,8 @@ class Avisos:
         return await self._give_up(lease.id, destino, entrega.why)
 
     async def nao_entregues(self) -> Row:
-        """Return the number of notices (``items``) that failed in the last day or have waited too long, and the time of
-        the first one (``desde``).
+        """Return the number of notices (``items``) that failed in the last day or have been waiting too long, and the
+        time of the oldest of them (``desde``).
         """
         now = self._clock.now()
         row = await self._database.one(self._queries.unsent, depois=now - RECENT, atrasado=now - LATE)

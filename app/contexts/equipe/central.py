@@ -1,4 +1,4 @@
-"""Interface to the help desk, in which people of the team answer doctors. The implementation is for Chatwoot."""
+"""Interface to the help desk, in which team members answer doctors. It is implemented for Chatwoot."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -24,7 +24,7 @@ class Falha:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ficha:
-    """Data to open a conversation in the help desk, without the doctor's phone number."""
+    """Data for opening a conversation in the help desk, without the doctor's phone number."""
 
     conversa_id: str
     cliente_id: str
@@ -55,12 +55,12 @@ class Central(Protocol):
         ...
 
     async def publicadas(self, central_id: int) -> frozenset[str] | Falha:
-        """Return the keys of the latest messages of a conversation."""
+        """Return the keys of a conversation's latest messages."""
         ...
 
     async def publicar(self, central_id: int, publicacao: Publicacao) -> Falha | None: ...
     async def etiquetar(self, central_id: int, mais: Sequence[str], menos: Sequence[str]) -> Falha | None:
-        """Add and remove labels of a conversation. Other labels are kept."""
+        """Add labels to a conversation and remove labels from it. All other labels are kept."""
         ...
 
     async def mudar(self, central_id: int, *, aberta: bool) -> Falha | None:

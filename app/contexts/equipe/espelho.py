@@ -1,11 +1,11 @@
-"""Copy conversations to the help desk while they need a person, or a person handles them.
+"""Copy a conversation to the help desk while it needs a person or a person is handling it.
 
     a person is needed ──▶ opened and labelled in the help desk, with the last messages
-    messages of doctor, Julia and team ──▶ published in order
+    messages from doctor, Julia and team ──▶ published in the order in which they were sent
     Julia handles the conversation again, or it ends ──▶ resolved in the help desk
 
-Each event adds a row to the queue ``central_fila``. The rows of one conversation run one after the other. The handler
-compares the conversation with the help desk and writes the difference, so a repeated row changes nothing.
+Each event adds a row to the queue ``central_fila``. A conversation's rows are processed one after the other. The
+handler compares the conversation with the help desk and writes the difference, so a repeated row changes nothing.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 
 class _Parou(Exception):
-    """Raised to stop handling a row of the queue ``central_fila``. ``outcome`` is the outcome of the row."""
+    """Raised to stop handling a row of the queue ``central_fila``. ``outcome`` is the row's outcome."""
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
@@ -80,8 +80,8 @@ class MirrorQueries:
 
 
 class Espelho:
-    """Listens for changes of conversations and queues them. Handles the queue by writing the changes to the
-    help desk.
+    """Listens for changes to conversations and queues them. As the queue's handler, writes the changes to the help
+    desk.
     """
 
     def __init__(self, database: Database, central: Central, circuits: Circuits, clock: Clock) -> None:
@@ -104,8 +104,8 @@ class Espelho:
         await self._queue(transaction, conversa_id)
 
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
-        """Queue an inbound message of a conversation that a person handles. Always return None: a copy in the help desk
-        does not answer the message.
+        """Queue an inbound message if a person is handling its conversation. Always return None: a copy in the help
+        desk does not answer the message.
         """
         if mensagem.com_pessoa and mensagem.conversa_id is not None:
             await self._queue(transaction, mensagem.conversa_id)
@@ -121,7 +121,7 @@ class Espelho:
         await self._queue(transaction, mensagem.conversa_id)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Queue a note for the help desk that a message written there was not sent."""
+        """Queue a note that tells the help desk that a message written there was not sent."""
         if mensagem.conversa_id is not None and FROM_CENTRAL in mensagem.metadata:
             nota = NOTE.format(desfecho=mensagem.desfecho.value)
             await self._queue(transaction, mensagem.conversa_id, nota=nota, nota_de=mensagem.id)
@@ -165,7 +165,7 @@ class Espelho:
         return central_id
 
     async def _publish(self, talk: Row, central_id: int) -> int:
-        """Publish the messages that the help desk lacks, oldest first. Return their number."""
+        """Publish the messages that are missing from the help desk, oldest first. Return their number."""
         rows = await self._database.all(self._queries.unpublished, id=talk["id"], limite=AT_A_TIME)
         known = await self._ask(partial(self._central.publicadas, central_id)) if rows else frozenset[str]()
         for row in rows:
@@ -178,7 +178,7 @@ class Espelho:
         return len(rows)
 
     async def _set_state(self, talk: Row, central_id: int) -> None:
-        """Set the labels of the conversation in the help desk, and open or resolve the conversation there."""
+        """Set the conversation's labels in the help desk, and open or resolve the conversation there."""
         is_led = talk["controlled_by"] == "human" and talk["precisa"]
         labels = [JULIA, *([talk["motivo"]] if talk["motivo"] else []), *([HUMANO] if is_led else [])]
         if talk["precisa"]:

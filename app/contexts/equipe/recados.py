@@ -1,13 +1,13 @@
-"""Apply the actions of people in the help desk to Julia's conversations.
+"""Apply people's actions in the help desk to Julia's conversations.
 
     a person writes to the doctor   ──▶ the person handles the conversation, and the message is queued as ``manual``
     assigned to a person            ──▶ the person handles the conversation
     unassigned                      ──▶ the conversation needs a person
     resolved                        ──▶ Julia handles the conversation; held messages are cancelled
-    resolved, with label continuar  ──▶ Julia handles the conversation; held messages continue
+    resolved, with label continuar  ──▶ Julia handles the conversation; held messages are sent
     label humano                    ──▶ the conversation needs a person
 
-The help desk also sends events about changes that Julia made. These events change nothing.
+The help desk also sends events about changes that Julia made. Those events have no effect.
 """
 
 from collections.abc import Sequence
@@ -44,8 +44,8 @@ class DeskQueries:
 
 
 class Recados:
-    """Applies the actions of people in the help desk. Each action is applied in the transaction that settles its
-    webhook delivery.
+    """Applies people's actions in the help desk. Each action is applied in the transaction that settles its webhook
+    delivery.
     """
 
     def __init__(
@@ -58,8 +58,8 @@ class Recados:
         self._queries = load_queries(DeskQueries, "recados.sql", dialect)
 
     async def escrita(self, transaction: Transaction, fato: EscritaNaCentral, *, now: datetime) -> None:
-        """Queue a message that a person wrote. This person then handles the conversation, unless a colleague already
-        does.
+        """Queue a message that a person wrote. This person takes over the conversation, unless a colleague
+        already has.
         """
         talk = await transaction.one(self._queries.of_central, central_id=fato.central_id)
         if talk is None or not fato.texto.strip():
