@@ -1,4 +1,4 @@
-"""Interface of doctors' states for other contexts: it decides which objections are grave."""
+"""Interface for other contexts to use doctors' states: it decides which objections are grave."""
 
 from app.contexts.estado_medico.model import eh_grave
 

@@ -1,7 +1,7 @@
-"""Daily and weekly updates of the states of doctors. The jobs process all rows in pages, each page in one transaction.
+"""Daily and weekly updates of doctors' states. The jobs process all rows in pages, each page in one transaction.
 
     daily    lower temperatures, end rests whose time has passed, mark doctors who have not written for 90 days as churned
-    weekly   the daily updates, and correct the time of every doctor's last message from the record of messages
+    weekly   the daily updates, and correct the time of every doctor's last message from the recorded messages
 
 A repeated run changes nothing. The number of contacts in the last seven days needs no reset, because the rules count
 the sent messages each time.
@@ -46,7 +46,7 @@ class Manutencao:
         return {"decayed": self._cool, "expired_cooling_off": self._end_rests, "churned": self._lose}
 
     async def _run(self, call: JobCall, steps: dict[str, "Step"]) -> Outcome:
-        """Run the steps of the maintenance job. A step processes one page of doctors and returns the position of the
+        """Run the steps of a maintenance job. Each step processes one page of doctors and returns the position of the
         next page, or None after the last page.
         """
         counted = dict.fromkeys(steps, 0)
@@ -89,8 +89,8 @@ class Manutencao:
     async def _change(
         self, query: Query, event: str, now: datetime, values: dict[str, object]
     ) -> tuple[int, str | None]:
-        """Change one page of doctors with one statement, and record an event for each doctor. Return the number of
-        changed doctors and the position of the next page.
+        """Change one page of doctors with one statement, and record an event for each changed doctor. Return the number
+        of changed doctors and the position of the next page.
         """
         async with self._database.transaction() as transaction:
             rows = await transaction.all(query, **values, limite=PAGE, now=now)
@@ -101,8 +101,8 @@ class Manutencao:
         return len(rows), _position(rows)
 
     async def _reconcile(self, after: str, now: datetime) -> tuple[int, str | None]:
-        """Correct states that lack the doctor's last message. This happens if the phone number of the sender became
-        known only after the message.
+        """Correct states that lack the doctor's last message. A state lacks it if the sender's phone number became
+        known only after the message arrived.
         """
         async with self._database.transaction() as transaction:
             rows = await transaction.all(self._queries.recorded, depois=after, limite=PAGE)
@@ -116,7 +116,7 @@ Step = Callable[[str, datetime], Awaitable[tuple[int, str | None]]]
 
 
 def _position(rows: list[Row]) -> str | None:
-    """Return the id of the last row of a page, or None if no page follows."""
+    """Return the id of a page's last row, or None if no page follows."""
     return str(rows[-1]["cliente_id"]) if len(rows) == PAGE else None
 
 

@@ -1,4 +1,4 @@
-"""Rules for the state of a doctor. The rules do not access the database."""
+"""Rules for a doctor's state. The rules do not access the database."""
 
 import re
 import unicodedata
@@ -38,7 +38,7 @@ class Permissao(StrEnum):
 
 
 class Ciclo(StrEnum):
-    """Stages of the lifecycle of a doctor."""
+    """Stages of a doctor's lifecycle."""
 
     NOVO = "novo"
     PROSPECTING = "prospecting"
@@ -72,8 +72,8 @@ class DataPassada(BatutaError):
 
 
 class Correcao(TypedDict, total=False):
-    """Fields that an operator corrects. An absent field is unchanged. With ``descanso_ate`` None, the doctor's rest (a
-    period without messages from Julia) ends. With ``proximo_contato`` None, the agreed next contact is cancelled.
+    """Fields that an operator corrects. An absent field is unchanged. If ``descanso_ate`` is None, the doctor's rest (a
+    period without messages from Julia) ends. If ``proximo_contato`` is None, the agreed next contact is cancelled.
     """
 
     temperatura: float
@@ -84,9 +84,7 @@ class Correcao(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Efeito:
-    """Effect of one inbound message on the state of the doctor. ``gravidade`` is None if the message is not an
-    objection.
-    """
+    """How one inbound message affects the doctor's state. ``gravidade`` is None if the message is not an objection."""
 
     sobe: float
     gravidade: Gravidade | None = None
@@ -95,8 +93,8 @@ class Efeito:
 
 @dataclass(frozen=True, slots=True)
 class Queda:
-    """The fall of a doctor's temperature. ``quanto`` is the amount, and ``ate`` the end of the last day that is
-    included.
+    """The fall of a doctor's temperature. ``quanto`` is the amount, and ``ate`` the end of the last day
+    that it covers.
     """
 
     quanto: float
@@ -122,13 +120,15 @@ def efeito_de(leitura: Leitura, texto: str) -> Efeito:
 
 
 def eh_grave(leitura: Leitura, texto: str) -> bool:
-    """Return whether a message is a grave objection: it names a fraud, a threat or a legal dispute."""
+    """Return whether a message is a grave objection, which means that it mentions a fraud, a threat or a
+    legal dispute.
+    """
     return leitura.classe in (Classe.OBJECAO, Classe.PERGUNTA, Classe.OUTRO) and _GRAVE.search(_fold(texto)) is not None
 
 
 def queda_de(last_decay_at: datetime | None, last_inbound_at: datetime | None, now: datetime) -> Queda | None:
-    """Return the fall of a temperature for all whole days since the last fall or the last inbound message, whichever is
-    later.
+    """Return how much a temperature falls for the whole days since its last fall or the last inbound message, whichever
+    is later.
 
     Returns None if less than a day has passed, or if neither instant is known. ``ate`` is the end of the last whole
     day, so that the next run counts the remaining hours.
@@ -151,8 +151,8 @@ def tendencia(antes: float, depois: float) -> str:
 
 
 def exigir_correcao(id: str, permissao: Permissao, correcao: Correcao, now: datetime) -> None:
-    """Raise an error if the correction is empty, changes the rest or next contact of an opted-out doctor, or sets an
-    instant in the past.
+    """Raise an error if the correction is empty, sets an instant in the past, or changes the rest or the next contact
+    of a doctor who has opted out.
     """
     if not correcao:
         raise CorrecaoVazia

@@ -1,4 +1,4 @@
-"""Convert the state of a doctor to a JSON object for commands and HTTP routes, without names, numbers or message texts."""
+"""Convert a doctor's state to a JSON object for commands and HTTP routes, without names, numbers or message texts."""
 
 from collections.abc import Mapping
 from datetime import datetime

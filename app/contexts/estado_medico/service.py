@@ -1,11 +1,11 @@
-"""Update the state of doctors when messages are sent and received, and let operators see and correct it.
+"""Update doctors' states when messages are sent and received, and let operators see and correct them.
 
     novo ──message sent──▶ prospecting ──inbound message──▶ engaged
     90 days without an inbound message ──▶ churned ──inbound message──▶ engaged
 
 An inbound message raises the temperature, and each day without an inbound message lowers it. A grave objection begins a
-rest of seven days, in which Julia sends nothing on its own initiative. A rest ends when its time has passed or an
-operator ends it, but not with an inbound message.
+rest of seven days, in which Julia sends nothing on its own initiative. A rest ends when its time has passed or when an
+operator ends it. An inbound message does not end it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ def state_queries(dialect: Dialect) -> StateQueries:
 
 
 class EstadoDosMedicos:
-    """Listener that updates the doctors' state. It writes in the transaction that settles a sent message or records an
+    """Listener that updates doctors' states. It writes in the transaction that settles a sent message or records an
     inbound message.
     """
 
@@ -83,8 +83,8 @@ class EstadoDosMedicos:
         """Do nothing, because a message that was not sent is not a contact."""
 
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
-        """Apply the effect of an inbound message on the doctor's state. Return None, because this listener does not
-        answer messages.
+        """Apply an inbound message's effect on the doctor's state. Return None, because this listener does not answer
+        messages.
         """
         if mensagem.cliente_id is None:
             return None
@@ -104,8 +104,8 @@ class EstadoDosMedicos:
     async def descansar(
         self, transaction: Transaction, cliente_id: str, *, ate: datetime, origem: str, now: datetime
     ) -> bool:
-        """Start or extend the doctor's rest until ``ate``, in which Julia sends nothing on its own initiative. Record
-        an event with the cause ``origem``. Return False if the doctor opted out or has no state.
+        """Start a doctor's rest, or extend it, until ``ate``. During a rest, Julia sends nothing on its own initiative.
+        Record an event with the cause ``origem``. Return False if the doctor opted out or has no state.
         """
         if not await transaction.run(self._queries.rest, cliente_id=cliente_id, ate=ate, now=now):
             return False
@@ -127,7 +127,7 @@ class Filtro:
 
 
 class Estados:
-    """The states of doctors, for operators to see and correct."""
+    """Doctors' states, for operators to see and correct."""
 
     def __init__(self, database: Database, ids: Ids, clock: Clock) -> None:
         self._database = database
@@ -136,7 +136,7 @@ class Estados:
         self._clock = clock
 
     async def ver(self, cliente_id: str) -> Row:
-        """Return the state of a doctor. Raises EstadoDesconhecido."""
+        """Return a doctor's state. Raises EstadoDesconhecido if there is none."""
         week_ago = self._clock.now() - WEEK
         row = await self._database.one(self._queries.one, cliente_id=cliente_id, week_ago=week_ago)
         if row is None:
@@ -154,8 +154,8 @@ class Estados:
         )
 
     async def corrigir(self, cliente_id: str, correcao: Correcao, *, por: str, motivo: str) -> Row:
-        """Store an operator's correction with its reason, and return the new state. A corrected temperature falls again
-        from now on. If the correction ends a rest, messages to the doctor are allowed again.
+        """Store an operator's correction with its reason, and return the new state. A corrected temperature starts to
+        fall again from now. If the correction ends a rest, messages to the doctor are allowed again.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
@@ -181,7 +181,7 @@ class Estados:
 
 
 def _values(row: Row, correcao: Correcao, now: datetime) -> Mapping[str, Any]:
-    """Return the columns of a doctor's state, with their new values, that an operator's correction changes."""
+    """Return the columns of a doctor's state that an operator's correction changes, with their new values."""
     values: dict[str, Any] = {}
     if "temperatura" in correcao:
         new = correcao["temperatura"]

@@ -1,1 +1,1 @@
-"""The groups pipeline: six stages from a message to a vacancy, with its jobs, health and metrics."""
+"""The pipeline that turns group messages into vacancies in six stages, with its jobs, health and metrics."""

@@ -1,5 +1,5 @@
-"""Try the first stages of the groups pipeline on one text, without storing anything. Return the result of each stage
-and the final decision.
+"""Try the first stages of the groups pipeline on one text, without storing anything. Return each stage's result and the
+final decision.
 """
 
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ from batuta.kernel import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Prova:
-    """The result of trying a text in the groups pipeline. ``motivo`` is the reason for which the stage ``estagio``
-    would discard the text, or None if no stage would.
+    """The result of trying a text in the groups pipeline. ``motivo`` is the reason why the stage ``estagio`` would
+    discard the text, or None if no stage would.
 
     ``leitura`` is None while the language model has not answered.
     """
@@ -48,7 +48,7 @@ def destino(
     vaga: VagaLida, leitura: Leitura, nota: Nota, *, nomes: Nomes, regiao: str | None, hoje: date, limiares: Limiares
 ) -> str:
     """Return what the pipeline would do with a vacancy on the day of its message: ``importada``, ``revisao`` or
-    ``descartada``. The result does not consider other messages, blocked authors and corrections by operators.
+    ``descartada``. The result does not take other messages, blocked authors or operators' corrections into account.
     """
     if _fim(nota, leitura, limiares)[1] is not None:
         return DecisaoDaImportacao.DESCARTAR.value

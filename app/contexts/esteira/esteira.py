@@ -11,8 +11,8 @@ from batuta.pipelines import Pipeline, Stage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ritmo:
-    """Batch sizes of the pipeline. ``lote`` is the number of rows that one worker processes at the same time in a
-    stage. ``fora`` is the same number for stages that query a language model.
+    """Batch sizes and polling interval of the pipeline. ``lote`` is the number of rows that one worker processes at the
+    same time in a stage. ``fora`` is the same number for stages that query a language model.
 
     ``intervalo`` is how often a stage polls its queue if no wake-up arrives.
     """
@@ -28,7 +28,7 @@ LIMITE = timedelta(seconds=60)
 
 
 def esteira(leituras: Leituras, vagas: Vagas, ritmo: Ritmo, *, pergunta_fora: bool) -> Pipeline:
-    """Build the pipeline. If ``pergunta_fora`` is true, the stages for classification and extraction query a language
+    """Build the pipeline. If ``pergunta_fora`` is true, the classification and extraction stages query a language
     model.
     """
     reading = ritmo.fora if pergunta_fora else ritmo.lote

@@ -1,5 +1,5 @@
-"""Jobs of the groups pipeline, which do the same work as the workers do continuously. A job and a worker never process
-the same row, because each claims a row before processing it.
+"""Jobs for the groups pipeline, which do once what the workers do continuously. A job and a worker never process the
+same row, because each claims a row before processing it.
 """
 
 from datetime import date, datetime, timedelta
@@ -90,7 +90,7 @@ class GroupJobs:
         return Done(items=removed, result={"removidos": removed, "vencidas": expired})
 
     async def verificar_alertas_grupos(self, call: JobCall) -> Outcome:
-        """Return the findings about the pipeline. The alert loop sends one alert per cause."""
+        """Return the findings about the pipeline. For each cause, the alert loop sends one alert."""
         found = await self._saude.achados()
         alerts = [
             {
@@ -104,8 +104,8 @@ class GroupJobs:
         return Done(items=len(found), result={"alertas": [{**each} for each in alerts]})
 
     async def consolidar_metricas_grupos(self, call: JobCall) -> Outcome:
-        """Compute the metrics of yesterday, in the local time zone. If ``data`` is given, recompute the metrics of that
-        day instead.
+        """Compute yesterday's metrics, in the local time zone. If ``data`` is given, recompute the metrics for that day
+        instead.
         """
         try:
             said = call.params.get("data")
@@ -135,7 +135,7 @@ class GroupJobs:
         return Done(result={"fila": await self._operacao.fila()})
 
     async def reprocessar_grupos_erro(self, call: JobCall) -> Outcome:
-        """Retry dead rows, each at the stage where it failed. ``estagio`` restricts them to one stage, and ``limite``
+        """Retry dead rows, each at the stage where it failed. ``estagio`` selects the rows of one stage, and ``limite``
         limits their number.
         """
         stage, limit = call.params.get("estagio"), _number(call, "limite") if "limite" in call.params else 100
@@ -147,8 +147,8 @@ class GroupJobs:
         return Done(items=revived, result={"sucesso": True, "reprocessados": revived, "mensagem": message})
 
     async def backfill_fila_grupos(self, call: JobCall) -> Outcome:
-        """Enqueue pending messages that have no row in the queue. With ``desde`` and ``ate``, count the processed
-        messages of these days instead; if ``enfileirar=true`` is also given, enqueue them to be read again.
+        """Enqueue pending messages that have no row in the queue. If ``desde`` and ``ate`` are given, count the
+        processed messages from these days instead; if ``enfileirar=true`` is also given, enqueue them to be read again.
         """
         limit = _number(call, "limite") if "limite" in call.params else 1000
         if not limit:
@@ -173,7 +173,7 @@ class GroupJobs:
 
 
 def _number(call: JobCall, name: str) -> int | None:
-    """Return a parameter of the job as a number: None if the parameter is absent, 0 if it is invalid."""
+    """Return a job parameter as a number: None if the parameter is absent, 0 if it is invalid."""
     if (said := call.params.get(name)) is None:
         return None
     is_number = said.isascii() and said.isdigit() and len(said) <= len(str(MOST))

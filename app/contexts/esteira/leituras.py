@@ -51,7 +51,7 @@ class GroupMessageQueries:
 
 class Leitor(Protocol):
     """Reads a message with rules, and possibly with a language model. If the message cannot be read now, the result is
-    a Snooze, which postpones it.
+    a Snooze, which postpones the message.
     """
 
     async def __call__(self, texto: str, mensagem: Row) -> Leitura | Snooze: ...
@@ -59,7 +59,7 @@ class Leitor(Protocol):
 
 def passa(nota: Nota, limiares: Limiares) -> tuple[bool, bool, str | None]:
     """Apply the heuristic to a message. Return whether the message looks like an offer, whether the next stage reads
-    it, and if not, the reason. The next stage also reads notices that a vacancy is taken.
+    the message, and the reason if that stage does not. The next stage also reads notices that a vacancy is taken.
     """
     looks_so = nota.motivo not in FINAIS and alcanca(nota.score, limiares.heuristica)
     passed = looks_so or FECHADO in nota.sinais
@@ -67,22 +67,22 @@ def passa(nota: Nota, limiares: Limiares) -> tuple[bool, bool, str | None]:
 
 
 def ofertadas(leitura: Leitura) -> Sequence[VagaDita]:
-    """Return the vacancies of an offer that the next stages process. They may import complete vacancies; operators
-    review incomplete ones.
+    """Return the vacancies in an offer that the next stages process. Complete vacancies may be imported automatically;
+    operators review incomplete ones.
     """
     return (*leitura.vagas[:MOST_VAGAS], *leitura.incompletas) if leitura.eh_oferta else ()
 
 
 async def _beside(read: Callable[..., T], texto: str, **facts: Any) -> T:
-    """Read the text of a group message. A long text is read in a thread, so that the event loop is not blocked."""
+    """Read a group message's text. A long text is read in a thread, so that the event loop is not blocked."""
     if len(texto) <= SHORT:
         return read(texto, **facts)
     return await asyncio.to_thread(read, texto, **facts)
 
 
 class LeitorPorRegras:
-    """Reads messages with rules only. The result is cached: if the same text arrives on the same day in a group with
-    the same name and region, it is not read again.
+    """Reads messages with rules only. Results are cached: if the same text arrives again on the same day, in a group
+    with the same name and region, it is not read again.
     """
 
     def __init__(self, dicionario: Dicionario, zone: ZoneInfo) -> None:
@@ -238,8 +238,8 @@ class Leituras:
     async def _com_fechamento(
         self, mensagem: Row, leitura: Leitura, kept: Writes, changed: Reajustado | None = None
     ) -> ItemEffect | Snooze:
-        """Return the effect that stores the result and closes or changes the vacancies that the message names. Return a
-        Snooze (the message is postponed) if an earlier message must be read first.
+        """Return the effect that stores the result, and closes or changes the vacancies that the message names. If an
+        earlier message must be read first, return a Snooze, which postpones this message.
         """
         if changed is not None:
             return self._reajustes.feito(mensagem, changed, kept)
@@ -307,8 +307,8 @@ def _identity(written: Mapping[str, object]) -> tuple[object, ...]:
 
 
 def _escrita(vaga: VagaDita, unexplained: Sequence[Trecho] = ()) -> dict[str, object]:
-    """Return the columns to store for a vacancy. Two of them hold positions in the text: of each field, and of the
-    words that no rule matched.
+    """Return the columns to store for a vacancy. The columns also include positions in the text: of each field, and of
+    the words that no rule matched.
     """
     fields: dict[str, Campo[Any] | None] = {
         name: getattr(vaga, name)

@@ -1,8 +1,8 @@
 """Query a language model about messages that the rules read with low confidence. Only values found in the message are
 accepted.
 
-The prompt has a fixed instruction, the message between two random marks, and a schema for the answer. The model has no
-tools. Before the query, marks replace the names, phone numbers, documents and addresses of people (``pseudonimos``),
+The prompt consists of a fixed instruction, the message between two random marks, and a schema for the answer. The model
+has no tools. Before the query, marks replace people's names, phone numbers, documents and addresses (``pseudonimos``),
 unless a setting allows sending them. Instructions inside a message have no effect: the answer must follow the schema,
 and each of its fields is checked against the message (``verificacao``).
 """
@@ -40,8 +40,8 @@ DIAS: Final = ("segunda-feira", "terça-feira", "quarta-feira", "quinta-feira", 
 
 
 class LeitorComLlm:
-    """Reads messages with rules, and queries the model about uncertain messages. If a stored answer to the same
-    question exists, it is used instead.
+    """Reads messages with rules, and queries the model about uncertain messages. If an answer to the same question is
+    already stored, the stored answer is used and the model is not queried.
     """
 
     def __init__(
@@ -96,8 +96,8 @@ def incerta(leitura: Leitura, limiares: Limiares) -> bool:
 
 
 def _lacking(rules: Leitura, checked: Leitura) -> tuple[VagaDita, ...]:
-    """Return the incomplete vacancies that the rules found. If the model found a complete vacancy of a hospital, the
-    incomplete vacancies of that hospital are dropped.
+    """Return the incomplete vacancies that the rules found. If the model found a complete vacancy at the same hospital,
+    the incomplete one is dropped.
     """
     if not checked.eh_oferta or (checked.vagas and not rules.vagas):
         return ()

@@ -1,4 +1,4 @@
-"""Daily metrics of the groups, counted from the stored rows. A second count of the same day gives the same figures."""
+"""Daily metrics of the groups, counted from the stored rows. Counting the same day again gives the same figures."""
 
 from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
@@ -26,7 +26,7 @@ class Metricas:
         self._queries = load_queries(MetricQueries, "metricas.sql", database.dialect)
 
     def dia(self, day: date) -> tuple[datetime, datetime]:
-        """Return the start and the end of a day in the local time zone."""
+        """Return the instants at which a day starts and ends in the local time zone."""
         return tuple(datetime.combine(each, time(0), self._zone) for each in (day, day + timedelta(days=1)))  # type: ignore[return-value]
 
     async def consolidar(self, day: date, llm: Gasto) -> dict[str, Json]:

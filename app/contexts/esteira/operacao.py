@@ -59,8 +59,8 @@ class Operacao:
         *,
         pergunta_fora: bool,
     ) -> None:
-        """Build the service. ``releituras`` is the queue of the extraction stage, in which messages wait to be read
-        again. ``work_once`` processes due rows of a stage; its arguments are the stage, the limit of rows, and the
+        """Build the service. ``releituras`` is the extraction stage's queue, in which messages wait to be read again.
+        ``work_once`` processes due rows of a stage; its arguments are the stage, the maximum number of rows, and the
         concurrency (None for the stage's default).
         """
         self._database = database
@@ -73,8 +73,8 @@ class Operacao:
         self._queries = load_queries(OperationQueries, "operacao.sql", database.dialect)
 
     async def ciclo(self, lote: int | None = None, fora: int | None = None) -> Ciclo:
-        """Run every stage once, in order, so that one call can move a row through all stages. Workers may run at the
-        same time, because each row is claimed once.
+        """Run every stage once, from first to last, so that one call can move a row through all stages. Workers may run
+        at the same time, because each row is claimed once.
         """
         began, ritmo = self._clock.now(), self._ritmo
         most, outside = lote or ritmo.lote_do_job, fora or ritmo.fora_do_job
@@ -97,8 +97,8 @@ class Operacao:
         return [row["id"] for row in await self._database.all(self._queries.dead, **asked)]
 
     async def reprocessar(self, ids: list[str], *, por: str | None = None) -> AsyncIterator[bool]:
-        """Retry each row at the stage where it failed. Yield one value per row: False if another process retried the
-        row first.
+        """Retry each row at the stage where it failed. Yield one value per row: False if another process has already
+        retried the row.
         """
         for id in ids:
             yield await self._fila.revive(id, by=por)
@@ -111,21 +111,23 @@ class Operacao:
         return sum(id is not None for id in await self._fila.put([da_mensagem(id) for id in mensagens]))
 
     async def passadas(self, desde: datetime, ate: datetime, limite: int) -> list[str]:
-        """Return the ids of processed messages of a period, oldest first. Messages that were read again in the last
+        """Return the ids of messages processed in a period, oldest first. Messages that were read again in the last
         week are skipped.
         """
         asked = {"desde": desde, "ate": ate, "releitura": f"{RELEITURA}%", "limite": limite}
         return [row["id"] for row in await self._database.all(self._queries.past, **asked)]
 
     async def reler(self, mensagens: list[str]) -> int:
-        """Enqueue processed messages to be read again by the extraction stage. Return the number of enqueued messages."""
+        """Enqueue processed messages so that the extraction stage reads them again. Return the number of enqueued
+        messages.
+        """
         async with self._database.transaction() as transaction:
             await transaction.run(self._queries.drop_finished, ids=AsJson(mensagens))
             items = [da_releitura(id) for id in mensagens]
             return sum(id is not None for id in await self._releituras.put(items, within=transaction))
 
     async def vencer(self, hoje: date) -> int:
-        """Discard vacancies in review whose day is past, or that have waited too long without a day. ``hoje`` is
+        """Discard vacancies in review whose day is past, or that name no day and have waited too long. ``hoje`` is
         today's date in São Paulo.
         """
         now = self._clock.now()

@@ -1,7 +1,7 @@
-"""Replace names, numbers and addresses of people in a group message before it is sent to a language model. Restore them
+"""Replace people's names, numbers and addresses in a group message before it is sent to a language model. Restore them
 in the answer.
 
-The rules find phone numbers and names of contacts, and replace each by a numbered mark. They also replace names after a
+The rules find contacts' phone numbers and names, and replace each by a numbered mark. They also replace names after a
 title, street addresses, and all data that the log masks (CPF, e-mail addresses, further numbers).
 """
 
@@ -26,7 +26,7 @@ _STREET = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Coberto:
-    """A text whose personal data is replaced by marks. ``originais`` maps each mark to the original words."""
+    """A text in which marks replace personal data. ``originais`` maps each mark to the original words."""
 
     texto: str
     originais: Mapping[str, str]
@@ -53,7 +53,7 @@ def cobrir(texto: str, hoje: date, vocabulario: Vocabulario) -> Coberto:
 
 
 def devolver(resposta: Any, originais: Mapping[str, str]) -> Any:
-    """Return the answer with the original words in place of the marks."""
+    """Return the model's answer with the original words in place of the marks."""
     match resposta:
         case str():
             for mark, words in originais.items():

@@ -1,8 +1,8 @@
 """Health of the groups pipeline, for ``/health/grupos`` and its alerts.
 
-For every stage, the engine already checks backlog, age, dead rows and workers. This module checks for problems that
-only the pipeline has: no vacancies, the same price everywhere, a sudden change in the share of discarded messages, a
-lost canary message.
+For every stage, the engine already checks the backlog, its age, dead rows and workers. This module checks for problems
+that only the pipeline has: no vacancies, the same price everywhere, a sudden change in the share of discarded messages,
+a lost canary message.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -52,7 +52,7 @@ class MedidasDosGrupos:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fluxo:
-    """Counts of the messages and vacancies of a period, by result."""
+    """Counts of a period's messages and vacancies, by result."""
 
     mensagens: int = 0
     passaram: int = 0
@@ -89,7 +89,9 @@ class Sinais:
 
     @property
     def canario_perdido(self) -> bool:
-        """Whether the latest canary message (a synthetic offer) is overdue at the end of the pipeline."""
+        """Whether the latest canary message (a synthetic offer) should have reached the end of the pipeline by now but
+        has not.
+        """
         since = self.canario_em
         return since is not None and not self.canario_chegou and self.medidas.now - since > CANARIO_APOS
 
@@ -99,7 +101,7 @@ def status_de(medidas: MedidasDosGrupos) -> str:
 
 
 def documento(medidas: MedidasDosGrupos, fila: dict[str, Json], alertas: tuple[Finding, ...]) -> dict[str, Any]:
-    """Build the answer of ``/health/grupos``. Some figures occur twice, because the answer combines two published
+    """Build the response from ``/health/grupos``. Some figures occur twice, because the response combines two published
     formats.
     """
     status = status_de(medidas)
@@ -188,7 +190,7 @@ class SaudeDosGrupos:
         local: Callable[[datetime], datetime],
         clock: Clock,
     ) -> None:
-        """Build the health check. ``custo`` returns the cost of the language model since an instant, in dollars.
+        """Build the health check. ``custo`` returns what the language model has cost since an instant, in dollars.
         ``local`` converts an instant to local time.
         """
         self._database = database

@@ -1,8 +1,8 @@
-"""Check the answer of the language model against the message. Fields that the message does not support are dropped.
+"""Check the language model's answer against the message. Fields that the message does not support are dropped.
 
-A name must occur in the message, and a day must follow from words of the message. A price, an hour or a phone number is
-accepted only if the rules read the same characters as such a value, so that digits of a date never become a price. A
-vacancy without a valid place and day is dropped.
+A name must occur in the message, and a day must follow from words in the message. A price, an hour or a phone number is
+accepted only if the rules also read the same characters as a price, an hour or a phone number, so that the digits of a
+date never become a price. A vacancy without a valid place and day is dropped.
 """
 
 import re
@@ -66,8 +66,8 @@ SCHEMA: Final[dict[str, Any]] = {
 
 
 def verificada(documento: Json, texto: str, hoje: date, vocabulario: Vocabulario) -> Leitura | None:
-    """Return the checked content of an answer, or None if the answer has the wrong form. ``hoje`` is the day of the
-    message.
+    """Return the checked content of an answer, or None if the answer has the wrong form. ``hoje`` is the day on which
+    the message was sent.
     """
     match documento:
         case {"eh_oferta": bool(is_offer), "confianca": int() | float() as sure, "vagas": list(listed)}:
@@ -83,7 +83,7 @@ def verificada(documento: Json, texto: str, hoje: date, vocabulario: Vocabulario
 
 
 class _Pagina:
-    """A message with the values that the rules find in it, to check the model's answer."""
+    """A message and the values that the rules find in it, against which the model's answer is checked."""
 
     def __init__(self, texto: str, hoje: date, vocabulario: Vocabulario) -> None:
         self._texto = texto
@@ -138,7 +138,7 @@ class _Pagina:
         return Campo(day, place, SURE)
 
     def _follows(self, day: date, words: str) -> bool:
-        """Return whether the words denote the day, by its numbers or relative to the day of the message, such as
+        """Return whether the words denote the day, either by its numbers or relative to the message's day, such as
         "amanhã" (tomorrow).
         """
         numbers = [int(each) for each in re.findall(r"\d{1,4}", words)]

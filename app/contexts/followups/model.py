@@ -3,7 +3,7 @@
     msg_enviada ──48 h──▶ followup_1_enviado ──5 d──▶ followup_2_enviado ──15 d──▶ nao_respondeu ──60 d──▶ recontato
 
 The conversation moves to the next stage when the follow-up is sent, not when it is queued. An inbound message ends this
-sequence at every stage.
+sequence at any stage.
 """
 
 from datetime import datetime, timedelta
@@ -18,10 +18,10 @@ from batuta.kernel import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Etapa:
-    """One follow-up. It is due if the stage of the conversation is ``de`` and the last message is older than
+    """One follow-up. It is due if the conversation is in the stage ``de`` and the last message is older than
     ``espera``.
 
-    After the follow-up is sent, the stage is ``para``.
+    Sending the follow-up moves the conversation to the stage ``para``.
     """
 
     tipo: Tipo
@@ -70,8 +70,8 @@ class PausaNoPassado(BatutaError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowupsMudados:
-    """The result of a command that pauses or resumes follow-ups. ``ate`` is the end of the pause; it is None after a
-    resume.
+    """The result of a command that pauses or resumes follow-ups. ``ate`` is the end of the pause, or None if the
+    follow-ups were resumed.
     """
 
     id: str

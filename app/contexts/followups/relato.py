@@ -10,8 +10,8 @@ from batuta.sql import Row
 
 
 def followup_em_palavras(row: Row, zone: ZoneInfo) -> dict[str, Any]:
-    """Convert a conversation that waits for a follow-up to a JSON object. ``devido_em`` is null if all follow-ups were
-    sent.
+    """Convert a conversation that is waiting for a follow-up to a JSON object. ``devido_em`` is null if all follow-ups
+    have been sent.
     """
     etapa = POR_ESTAGIO.get(Estagio(row["stage"]))
     return {

@@ -1,4 +1,4 @@
-"""Queue follow-ups, move a conversation to its next stage when a follow-up was sent, and end expired pauses.
+"""Queue follow-ups, move a conversation to its next stage after a follow-up is sent, and end expired pauses.
 
 The sending rules are checked again before each send. A follow-up is cancelled if its conversation has moved to another
 stage, has a newer message or is paused.
@@ -80,7 +80,7 @@ class Followups:
         self._queries = load_queries(FollowupQueries, file, parts.database.dialect)
 
     async def processar_followups(self, call: JobCall) -> Outcome:
-        """Queue the follow-ups that are due, at most 50 in each stage. Conversations that have waited longest come
+        """Queue the follow-ups that are due, at most 50 in each stage. The conversations that have waited longest come
         first.
 
         The result counts the queued messages by type, and the conversations that must wait for the next run.
@@ -93,7 +93,9 @@ class Followups:
         return Done(items=count, result={"enfileirados": count, "por_tipo": queued, "restantes": waiting})
 
     async def processar_pausas_expiradas(self, call: JobCall) -> Outcome:
-        """Move conversations whose pause after the last follow-up has expired to the stage recontato."""
+        """Move each conversation to the stage recontato (contact again) when its pause after the last follow-up has
+        expired.
+        """
         count = 0
         for _ in range(MOST_PAGES):
             ended = await self._end_pauses()
@@ -132,8 +134,8 @@ class Followups:
     async def listar(
         self, *, estagio: Estagio | None = None, devidos: bool = False, limite: int, pular: int = 0
     ) -> Sequence[Row]:
-        """List conversations that wait for a follow-up or are paused after the last one, sorted by stage and then by
-        age. With ``devidos``, list only conversations for which the next run queues a follow-up.
+        """List conversations that are waiting for a follow-up or are paused after the last one, sorted by stage and
+        then by age. With ``devidos``, list only conversations for which the next run queues a follow-up.
         """
         found: list[Row] = []
         for each in ESTAGIOS if estagio is None else [estagio]:
@@ -187,7 +189,7 @@ class Followups:
 
     async def _late(self, why: Impedimento | None) -> tuple[int, datetime | None]:
         """Count the follow-ups that have been due for more than a week. If ``why`` is given, count those that this
-        reason prevents. Also return the instant at which the first of them was due.
+        reason prevents. Also return the instant at which the oldest of them became due.
         """
         now = self._clock.now()
         found = [
@@ -200,7 +202,7 @@ class Followups:
         return sum(row["total"] for row in found), min((row["desde"] for row in found), default=None)
 
     async def _queue(self, etapa: Etapa) -> tuple[int, int]:
-        """Queue the follow-ups of one stage in one transaction. Return how many were queued and how many must wait."""
+        """Queue one stage's follow-ups in one transaction. Return how many were queued and how many must wait."""
         now, abertas = self._clock.now(), None
         if etapa.tipo is Tipo.FOLLOWUP_2:
             abertas = await self._parts.sugestoes.abertas(self._database, now=now)
@@ -233,7 +235,7 @@ class Followups:
         todas: bool = False,
         impedimento: Impedimento | None = None,
     ) -> list[Row]:
-        """Read the conversations of one stage whose last message is older than ``antes``. If ``impedimento`` is given,
+        """Read the conversations in one stage whose last message is older than ``antes``. If ``impedimento`` is given,
         read only the conversations whose follow-up this reason prevents.
         """
         etapa = POR_ESTAGIO.get(estagio)

@@ -1,7 +1,7 @@
-"""The texts of the follow-ups. Julia introduces itself as a virtual assistant and states only stored facts.
+"""The follow-up texts. Julia introduces itself as a virtual assistant and states only stored facts.
 
 Each follow-up has three variants. A conversation always gets the same variant, so that a second attempt to send has the
-same text as the first: only then can the send protocol recognise the first message.
+same text as the first: only then can the send protocol recognise the message from the first attempt.
 """
 
 from typing import Final

@@ -1,3 +1,3 @@
-"""Triggers: messages that Julia sends without an operator. They are first contacts, offers, reactivations and requests
-for feedback after a shift.
+"""Triggers: first contacts, offers, reactivations and requests for feedback after a shift, which Julia sends without an
+operator.
 """

@@ -36,7 +36,7 @@ class Avaliacao(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lida:
-    """A doctor's answer to a request for feedback, as it was read. ``nota`` is None if the text has no score."""
+    """A doctor's answer to a request for feedback, as Julia read it. ``nota`` is None if the text has no score."""
 
     avaliacao: Avaliacao
     nota: int | None = None
@@ -58,8 +58,8 @@ def avaliar(texto: str) -> Lida:
 
 
 def _words(plain: str) -> Avaliacao | None:
-    """Return the class of feedback that words such as "gostei" express. Return None if the text has no such words, or
-    if they are contradictory, negated or part of a question.
+    """Return the feedback class that words such as "gostei" (I liked it) express. Return None if the text has no such
+    words, or if they are contradictory, negated or part of a question.
     """
     kinds = [
         kind

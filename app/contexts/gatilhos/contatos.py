@@ -1,4 +1,4 @@
-"""Records whether the messages of the triggers are sent, and how doctors answer them.
+"""Records whether the triggers' messages are sent, and how doctors answer them.
 
     a message is sent, or will not be sent      ──▶ recorded on the contact
     speciality in the answer to a first contact ──▶ stored on the doctor; Julia thanks the doctor

@@ -25,7 +25,7 @@ TALKING: Final = timedelta(minutes=30)
 
 
 class Gatilho(StrEnum):
-    """The automatic triggers. Each value is the name of the job that runs the trigger."""
+    """The automatic triggers. Each trigger's value is the name of the job that runs it."""
 
     DISCOVERY = "discovery_autonomo"
     OFERTA = "oferta_autonoma"
@@ -63,9 +63,9 @@ class SemSelecao(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selecao:
-    """The doctors, or for offers the vacancies, that a trigger selected. ``escolhidos`` has one row for each. ``aptos``
-    counts all candidates who may receive a message. ``impedidos`` counts the other candidates by reason, and
-    ``exemplos`` has some of their ids.
+    """The doctors that a trigger selected, or the vacancies if the trigger offers vacancies. ``escolhidos`` has one row
+    for each. ``aptos`` counts all candidates who may receive a message. ``impedidos`` counts the other candidates by
+    reason, and ``exemplos`` has some of their ids.
     """
 
     escolhidos: tuple[Row, ...] = ()
@@ -116,7 +116,7 @@ class Simulacao:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situacao:
-    """A trigger with the figures of its messages in the last seven days. ``suspenso_por`` is the switch that currently
+    """A trigger with the figures for its messages in the last seven days. ``suspenso_por`` is the switch that currently
     stops the trigger, or None.
     """
 

@@ -1,4 +1,6 @@
-"""Convert triggers and selections to JSON objects for commands and HTTP routes, with ids instead of names and numbers."""
+"""Convert triggers and selections to JSON objects for commands and HTTP routes. The objects contain ids instead of
+names and numbers.
+"""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
 """Select doctors or vacancies for a trigger with one statement, which also counts the excluded candidates.
 
 For each candidate, the statement finds the first reason that prevents a message. The statement returns the selected
-candidates, and for each reason the number of excluded candidates and some of their ids. If earlier messages of the
+candidates, and for each reason the number of excluded candidates and some of their ids. If earlier messages from the
 trigger are still queued, it selects fewer candidates.
 """
 

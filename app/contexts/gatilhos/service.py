@@ -1,7 +1,7 @@
 """Run the triggers: select doctors, queue their messages, record the contacts.
 
-One run selects, queues and records in one transaction. Two runs of a trigger never overlap. The switches are checked
-again before each send, so a queued message waits while its trigger is off.
+One run selects, queues and records in one transaction. Two runs of the same trigger never overlap. The switches are
+checked again before each send, so a queued message waits while its trigger is off.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -100,14 +100,14 @@ class Gatilhos:
         }
 
     async def executar_discovery_autonomo(self, call: JobCall) -> Outcome:
-        """Ask doctors with an unknown speciality for their speciality. A run asks at most 50 doctors, and each doctor
-        is asked once.
+        """Ask doctors whose speciality is unknown to name it. A run asks at most 50 doctors, and each doctor is asked
+        once.
         """
         return await self._write_to_doctors(Gatilho.DISCOVERY)
 
     async def executar_reativacao_autonoma(self, call: JobCall) -> Outcome:
-        """Ask at most 20 doctors whether they want offers. Only doctors who neither wrote nor received a message for 60
-        days are asked, and each doctor at most once in such a period.
+        """Ask at most 20 doctors whether they want offers. Julia asks only doctors with whom it has exchanged no
+        message for 60 days, and asks each doctor at most once in 60 days.
         """
         return await self._write_to_doctors(Gatilho.REATIVACAO)
 
@@ -118,7 +118,7 @@ class Gatilhos:
         return await self._write_to_doctors(Gatilho.FEEDBACK)
 
     async def executar_oferta_autonoma(self, call: JobCall) -> Outcome:
-        """Offer at most 30 vacancies of the next 20 days, each to at most five doctors."""
+        """Offer at most 30 vacancies in the next 20 days, each to at most five doctors."""
         now, trigger = self._parts.clock.now(), Gatilho.OFERTA
         selected = await self._parts.seletor.selecionar(self._parts.database, trigger, now=now)
         offered: list[str] = []
@@ -146,7 +146,7 @@ class Gatilhos:
         return Done(items=len(offered), result=result)
 
     async def listar(self) -> list[Situacao]:
-        """Return every trigger with its figures of the last seven days and the switch that currently stops
+        """Return every trigger with its figures for the last seven days and the switch that currently stops
         it, if any.
         """
         database, since = self._parts.database, self._parts.clock.now() - WEEK
@@ -155,8 +155,8 @@ class Gatilhos:
         return [await self._situation(each, messages.get(REGRAS[each].chave), answers) for each in Gatilho]
 
     async def simular(self, gatilho: Gatilho) -> Simulacao:
-        """Return the selection that the next run of a trigger would make, with the reasons that exclude other
-        candidates. Nothing is written.
+        """Return the selection that the trigger's next run would make, with the reasons that exclude other candidates.
+        Nothing is written.
         """
         database, now = self._parts.database, self._parts.clock.now()
         selected = await self._parts.seletor.selecionar(database, gatilho, exemplos=EXAMPLES, now=now)
@@ -231,8 +231,8 @@ class Gatilhos:
         return answer.oferecidas if isinstance(answer, Anuncio) else None
 
     async def _simulate_offers(self, selected: Selecao) -> tuple[OfertaSimulada, ...]:
-        """Choose the doctors for each vacancy as a real run does. No doctor is chosen for a second vacancy, because a
-        queued offer prevents another offer.
+        """Choose the doctors for each vacancy as a real run does. A doctor chosen for one vacancy is not chosen for
+        another, because a queued offer prevents another offer.
         """
         busy: set[str] = set()
         found = []

@@ -1,4 +1,4 @@
-"""The texts of the triggers. Julia introduces itself as a virtual assistant and states only stored facts."""
+"""The triggers' message texts. Julia introduces itself as a virtual assistant and states only stored facts."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -39,7 +39,7 @@ AVALIADO_MAL: Final = (
 
 
 def texto_de(gatilho: Gatilho, row: Row | Mapping[str, Any]) -> str:
-    """Write the message of a trigger to one selected doctor."""
+    """Write a trigger's message to one selected doctor."""
     nome = chamado(row["primeiro_nome"])
     match gatilho:
         case Gatilho.DISCOVERY:

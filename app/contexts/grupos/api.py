@@ -1,5 +1,5 @@
-"""Interface of groups for other contexts: the queue of the pipeline, the reasons for discarding a message, and the
-authors of offers.
+"""Interface of groups for other contexts: the pipeline's queue, the reasons for discarding a message, and the authors
+of offers.
 """
 
 from app.contexts.grupos.fila import (

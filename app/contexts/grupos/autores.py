@@ -1,4 +1,4 @@
-"""Block authors of group messages that contain no offers, and unblock them again."""
+"""Block authors whose group messages contain no offers, and unblock them again."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -52,8 +52,8 @@ class Autores:
         return await self._database.all(self._queries.blocked, limite=limite, pular=pular)
 
     async def bloquear(self, vaga: str, *, por: str) -> Autor:
-        """Block the author of a vacancy under all of the author's addresses. Imported vacancies and vacancies of other
-        authors stay unchanged.
+        """Block a vacancy's author under all of the author's addresses. Imported vacancies and other authors' vacancies
+        stay unchanged.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
@@ -85,7 +85,7 @@ class Autores:
         return Autor(id=id, bloqueado=False)
 
     async def _person(self, transaction: Transaction, contato: Row) -> tuple[str, list[str]]:
-        """Return the id of a contact, and the ids of all contacts of the same person, because a block applies to all of
+        """Return a contact's id, and the ids of all contacts of the same person, because a block applies to all of
         them.
         """
         same = await self._pessoas.mesma(transaction, contato["id"], contato["telefone"])

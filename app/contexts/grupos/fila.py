@@ -1,5 +1,5 @@
-"""The queue of the groups pipeline, ``fila_processamento_grupos``: one row per message, and later one per vacancy of
-the message.
+"""The groups pipeline's queue, ``fila_processamento_grupos``: one row per message, and later one row per vacancy in the
+message.
 """
 
 from enum import StrEnum
@@ -8,7 +8,9 @@ from batuta.queues import NewItem, QueueTable
 
 
 class Estagio(StrEnum):
-    """The pipeline stage for which a row waits. A row in ``PENDENTE`` waits for the first stage, the heuristic."""
+    """The pipeline stage for which a row is waiting. A row in ``PENDENTE`` is waiting for the first stage, the
+    heuristic.
+    """
 
     PENDENTE = "pendente"
     CLASSIFICACAO = "classificacao"

@@ -1,4 +1,4 @@
-"""Fetch the names of groups from the gateway, and find the region that a name implies."""
+"""Fetch group names from the gateway, and find the region that a group name implies."""
 
 import re
 from datetime import timedelta
@@ -47,7 +47,7 @@ class NomesDosGrupos:
     def __init__(
         self, database: Database, line: Line | None, gateway: Disjuntor, dicionario: Dicionario, clock: Clock
     ) -> None:
-        """Build the job. ``line`` is the client for WhatsApp, or None if no gateway is configured."""
+        """Build the job. ``line`` is the WhatsApp client, or None if no gateway is configured."""
         self._database = database
         self._line = line
         self._gateway = gateway
@@ -56,8 +56,8 @@ class NomesDosGrupos:
         self._queries = load_queries(GroupNameQueries, "nomes_dos_grupos.sql", database.dialect)
 
     async def sincronizar_grupos(self, call: JobCall) -> Outcome:
-        """Query the gateway for missing or outdated names of groups, a few per run. The result of the job has counts,
-        but no names.
+        """Query the gateway for missing or outdated group names, a few per run. The job's result has counts, but no
+        names.
         """
         if self._line is None:
             return Skipped(NO_LINE())
@@ -79,8 +79,8 @@ class NomesDosGrupos:
         return await self._gateway.ask("findGroupInfos", lambda: line.group(instance, jid))
 
     async def _keep(self, id: str, nome: str | None) -> str | None:
-        """Store the name of a group and the time of the query. Return the region that the name implies, an empty string
-        if it implies no region, or None if the group has no name.
+        """Store a group's name and the time of the query. Return the region that the name implies, an empty string if
+        it implies no region, or None if the group has no name.
         """
         region = None if nome is None else regiao_de(nome, (await self._dicionario.nomes()).vocabulario)
         await self._database.run(

@@ -39,8 +39,8 @@ class Pessoas:
     async def achar_ou_criar(
         self, transaction: Transaction, telefone: str, nome: str | None, ids: Ids, *, now: datetime
     ) -> str:
-        """Return the id in ``clientes`` of the author of an offer. Create a row if no row has this number. If the
-        number belongs to a doctor, the row is not changed.
+        """Return the id in ``clientes`` of an offer's author. If no row has the author's phone number, create one. If
+        the number belongs to a doctor, the doctor's row is not changed.
         """
         await transaction.run(self._queries.add_person, id=ids.new(), telefone=telefone, nome=nome, now=now)
         row = await transaction.one(self._queries.person, chave=chave(telefone))

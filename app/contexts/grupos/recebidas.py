@@ -1,4 +1,4 @@
-"""Group messages with their results: the stage that discarded a message, the reason, and the score."""
+"""Group messages and what became of them: the stage that discarded a message, the reason, and the score."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -43,7 +43,7 @@ class ReceivedMessageQueries:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hoje:
     """Counts of messages since midnight. Only ``avisos`` also covers earlier days: it counts all closing notices that
-    wait for review.
+    are waiting for review.
     """
 
     recebidas: int
@@ -121,7 +121,7 @@ INCOMPLETO: Final = "match_incompleto"
 
 
 def campo_em_palavras(texts: Texts, campo: str) -> str:
-    """Return the name of a vacancy's field in the reader's language."""
+    """Return the name of a vacancy field in the reader's language."""
     return texts.get(f"grupos.campo.{campo}", campo)
 
 

@@ -1,4 +1,4 @@
-"""Ask the authors of incomplete offers for the missing fields. One message covers all offers of an author, and an
+"""Ask the authors of incomplete offers for the missing fields. One message covers all of an author's offers, and an
 author gets at most one message a day.
 
 The message is queued in the transaction that marks the offers as asked, so that a crash leaves both or neither. The
@@ -36,7 +36,7 @@ TEXTO: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Falta:
-    """The missing fields of an offer, and the known fields by which the author recognises the offer."""
+    """An offer's missing fields, and the known fields by which the author recognises the offer."""
 
     campos: tuple[str, ...]
     hospital: str | None = None
@@ -73,7 +73,9 @@ def _quais(which: Sequence[str]) -> str:
 
 
 def _chamado(nome: str | None) -> str:
-    """Return a comma and the first name in a display name, or an empty string if the first word is not a name."""
+    """Return a comma followed by the first name from a display name. Return an empty string if the display name's first
+    word is not a name.
+    """
     first = next(iter((nome or "").split()), "")
     return f", {first[:LONGEST]}" if first.isalpha() else ""
 
@@ -103,7 +105,7 @@ class RecoveryQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pessoa:
-    """The author of incomplete offers, with all addresses of that person in groups."""
+    """The author of incomplete offers, with all addresses that this person uses in groups."""
 
     telefone: str
     nome: str | None
@@ -184,7 +186,7 @@ class Recuperacao:
         return "perguntada", len(vagas)
 
     async def _find_or_create(self, transaction: Transaction, pessoa: Pessoa, now: datetime) -> str:
-        """Return the id of the author's row, and create the row if it is missing. The row stays locked, so that two
+        """Return the id of the author's row, and create the row if it does not exist. The row stays locked, so that two
         processes cannot ask the author at the same time.
         """
         id = await self._pessoas.achar_ou_criar(transaction, pessoa.telefone, pessoa.nome, self._ids, now=now)

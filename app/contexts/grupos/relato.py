@@ -16,8 +16,8 @@ CAMPOS = (
 
 
 def vaga_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, fontes: Sequence[Row] = ()) -> dict[str, Any]:
-    """Return a vacancy in review as a JSON object: its fields with their positions in the text of the message, and the
-    text itself.
+    """Return a vacancy in review as a JSON object: its fields with their positions in the message text, and the text
+    itself.
     """
     raw = {"hospital": row["hospital_raw"], "especialidade": row["especialidade_raw"], "periodo": row["periodo_raw"]}
     said = {
@@ -63,7 +63,7 @@ def vaga_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, fontes: Seque
 
 
 def _pergunta(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None:
-    """Return the state of the question to the author about missing fields, or None if the author was not asked."""
+    """Return the state of Julia's question to the author about missing fields, or None if the author was not asked."""
     if row["dm_recovery_status"] is None:
         return None
     at = row["dm_recovery_sent_at"].astimezone(zone).isoformat()
@@ -71,8 +71,8 @@ def _pergunta(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | 
 
 
 def _vaga(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None:
-    """Return the current state of the vacancy that was imported from this row, because it may have changed since the
-    import. Return None if the row was not imported.
+    """Return the current state of the vacancy that was imported from this queue row, because the vacancy may have
+    changed since the import. Return None if the row was not imported.
     """
     if row["vaga_status"] is None:
         return None
@@ -85,7 +85,7 @@ def _vaga(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None
 
 
 def _anterior(row: Row | Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the current values of the earlier vacancy that this row repeats, or None if it repeats none."""
+    """Return the current values of the earlier vacancy that this queue row repeats, or None if it repeats none."""
     if row["anterior_id"] is None:
         return None
     names = ("id", "status", "valor", "hora_inicio", "hora_fim")
@@ -93,7 +93,9 @@ def _anterior(row: Row | Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def aviso_em_palavras(row: Row | Mapping[str, Any], vagas: Sequence[Row], zone: ZoneInfo) -> dict[str, Any]:
-    """Return a notice that a vacancy is taken, with the words that say so and the vacancies that the notice may mean."""
+    """Return a notice that a vacancy is taken, with the words in the message that say so and the vacancies that the
+    notice may refer to.
+    """
     return {
         "id": row["id"],
         "status": row["status"],

@@ -21,8 +21,8 @@ _NO_NAME = re.compile(r"\b(?:adm|jr)\b\.?", re.IGNORECASE)
 
 
 def primeiro_status(texto: str, midia: str | None, *, monitorado: bool = True) -> str:
-    """Return the first status of a group message. The caption of a picture is treated as text, because many offers are
-    pictures with a caption.
+    """Return a group message's first status. A picture's caption is treated as text, because many offers are pictures
+    with a caption.
     """
     if not monitorado:
         return "descartada"
@@ -71,7 +71,7 @@ class Fila(Protocol):
 
 
 class Grupos:
-    """Receives group messages. ``fila`` is the queue of the first pipeline stage."""
+    """Receives group messages. ``fila`` is the first pipeline stage's queue."""
 
     def __init__(self, dialect: Dialect, ids: Ids, telefones: Telefones, fila: Fila) -> None:
         self._queries = load_queries(GroupQueries, "grupos.sql", dialect)
@@ -83,8 +83,8 @@ class Grupos:
     async def ingerir(self, transaction: Transaction, fato: DeGrupo, *, now: datetime) -> None:
         """Store a group message and enqueue it.
 
-        Author, message and group are locked in this order. The pipeline locks them in the same order, which prevents
-        deadlocks.
+        The author, the message and the group are locked in this order. The pipeline locks them in the same order, which
+        prevents deadlocks.
         """
         group = await self._group(transaction, fato.grupo, now)
         author = [] if fato.autor is None else await self._contact(transaction, fato.autor, fato.nome, now)
@@ -119,7 +119,7 @@ class Grupos:
             await self._fila.put([da_mensagem(id)], within=transaction)
 
     async def ensaiar(self, transaction: Transaction, texto: str, dia: date, *, now: datetime) -> None:
-        """Enqueue the canary message of a day, a synthetic offer in a fictitious group."""
+        """Enqueue a day's canary message, which is a synthetic offer in a fictitious group."""
         await transaction.run(self._queries.add_canary_group, id=self._ids.new(), jid=CANARIO_JID, now=now)
         fato = DeGrupo(
             message_id=f"canario-{dia.isoformat()}", instance="canario", grupo=CANARIO_JID, autor=None, nome=None, texto=texto,
@@ -128,7 +128,7 @@ class Grupos:
         await self.ingerir(transaction, fato, now=now)
 
     async def _group(self, transaction: Transaction, jid: str, now: datetime) -> Row:
-        """Return the group, and insert it if it is missing. Try to read it first, because an insert would wait for
+        """Return the group, inserting it if it does not exist. Try to read it first, because an insert would wait for
         transactions that update the group's counters.
         """
         if (known := await transaction.one(self._queries.group, jid=jid)) is not None:
@@ -141,7 +141,7 @@ class Grupos:
     async def _contact(
         self, transaction: Transaction, autor: Address, push_name: str | None, now: datetime
     ) -> Sequence[Row]:
-        """Store the author of a message, and return all contacts of this person, one for each address."""
+        """Store a message's author, and return all contacts of this person, one for each address."""
         nome, empresa = nome_e_empresa(push_name)
         await transaction.run(
             self._queries.upsert_contact,

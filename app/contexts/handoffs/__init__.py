@@ -1,1 +1,1 @@
-"""Hand-offs: a doctor accepts a vacancy, and the person who posted it in a group is asked to confirm."""
+"""Hand-offs: a doctor accepts a vacancy, and the person who posted it in a group is asked to confirm the doctor."""

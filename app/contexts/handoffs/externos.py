@@ -1,6 +1,4 @@
-"""Listeners of hand-offs: for messages to the poster (the person who posted the vacancy) and for the
-poster's replies.
-"""
+"""Hand-off listeners: for messages to the poster (the person who posted the vacancy) and for the poster's replies."""
 
 from datetime import datetime
 from typing import Final
@@ -30,7 +28,9 @@ class Externos:
             await self._handoffs.lembrado(transaction, mensagem.id, em=mensagem.em)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Ask a person of the team to help if a message to the poster, or the result for the doctor, was not sent."""
+        """Ask a team member to help if a message to the poster, or the message that tells the doctor the result, was
+        not sent.
+        """
         id = mensagem.metadata.get(HANDOFF)
         if not isinstance(id, str) or mensagem.desfecho is Desfecho.DEDUPED:
             return
@@ -45,10 +45,10 @@ class Externos:
             await self._handoffs.pedir_pessoa(transaction, doctor, motivo, message_id=mensagem.id, em=mensagem.em)
 
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
-        """Decide a hand-off by the reply of the poster. If the reply is unclear, a person reads it.
+        """Decide a hand-off according to the poster's reply. If the reply is unclear, a person reads it.
 
-        Two conditions apply: the last message to the poster asked about a hand-off, and the poster has only one open
-        hand-off.
+        A reply decides a hand-off only under two conditions: the last message to the poster asked about a hand-off, and
+        the poster has only one open hand-off.
         """
         if mensagem.feitos or mensagem.com_pessoa or mensagem.cliente_id is None or mensagem.telefone is None:
             return None

@@ -1,5 +1,5 @@
-"""The job of hand-offs: remind posters of vacancies during the sending hours, and end hand-offs whose time limit has
-passed.
+"""The hand-off job: during the sending hours, remind the people who posted vacancies, and end hand-offs whose time
+limit has passed.
 
 The job handles each hand-off in its own transaction, which checks the state again. Therefore two concurrent runs never
 act on the same hand-off twice.
@@ -33,8 +33,8 @@ class ProcessarHandoffs:
         self._handoffs = parts
 
     async def processar_handoffs(self, call: JobCall) -> Outcome:
-        """Process open hand-offs, oldest first: remind the poster, or end the hand-off. The result counts the hand-offs
-        by action.
+        """Process open hand-offs, oldest first: remind the person who posted the vacancy, or end the hand-off. The
+        result counts the hand-offs by action.
         """
         parts, queries = self._handoffs.parts, self._handoffs.queries
         rows = await parts.database.all(queries.pending)
@@ -47,9 +47,7 @@ class ProcessarHandoffs:
         return Done(items=_items(counted), result=_figures(rows, counted))
 
     async def ask(self) -> Report:
-        """Report hand-offs that are still open although their time limit has passed, which means that the job did not
-        run.
-        """
+        """Report hand-offs that are still open after their time limit, which means that the job did not run."""
         rows, now = (
             await self._handoffs.parts.database.all(self._handoffs.queries.pending),
             self._handoffs.parts.clock.now(),

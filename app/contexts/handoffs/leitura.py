@@ -1,4 +1,4 @@
-"""Read the reply of the person who posted a vacancy. If the reply is doubtful, a person of the team reads it.
+"""Read the reply from the person who posted a vacancy. If the reply is doubtful, a team member reads it.
 
 Negations are found first and removed together with the words that they negate. If the remaining text still confirms,
 the reply contradicts itself and is doubtful.

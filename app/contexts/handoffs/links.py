@@ -1,8 +1,7 @@
-"""Signed confirmation links. A link belongs to one hand-off, can be used for one decision, and is valid until the time
-limit of the hand-off.
+"""Signed confirmation links. A link belongs to one hand-off, can be used for one decision, and is valid until the
+hand-off's time limit.
 
-The token contains the id of the hand-off, the id of the token (jti) and the expiry, followed by an HMAC with the secret
-key.
+The token contains the hand-off's id, its own id (jti) and the expiry, followed by an HMAC with the secret key.
 """
 
 import binascii
@@ -22,7 +21,7 @@ _IDS, _TIME, _MAC = 32, 8, 32
 
 @dataclass(frozen=True, slots=True)
 class Prova:
-    """The content of the token in a confirmation link. Its signature was checked."""
+    """The content of a confirmation link's token, whose signature has been checked."""
 
     handoff_id: str
     jti: str
@@ -30,7 +29,7 @@ class Prova:
 
 class Links:
     def __init__(self, address: str, key: str) -> None:
-        """Build the service. ``address`` is the public address of the API, and ``key`` is the secret key of the
+        """Build the service. ``address`` is the api's public address, and ``key`` is the secret key for the
         signatures.
         """
         self._address = address.rstrip("/")

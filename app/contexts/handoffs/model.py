@@ -22,15 +22,15 @@ SWITCH: Final = SwitchRule(key="external_handoff.enabled", hold_when=False, defa
 
 @dataclass(frozen=True, slots=True)
 class Prazos:
-    """The time limit of a hand-off, and how long after the first message each reminder is due."""
+    """A hand-off's time limit, and how long after the first message each reminder is due."""
 
     lembretes: tuple[timedelta, ...]
     limite: timedelta
 
     @property
     def entre_lembretes(self) -> timedelta:
-        """The shortest time between two messages to the poster. It delays the next reminder if the previous reminder
-        was late.
+        """The shortest time between two messages to the person who posted the vacancy. It delays a reminder if the
+        previous one was late.
         """
         return self.lembretes[0]
 
@@ -103,7 +103,9 @@ PORQUE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Aberto:
-    """Result: the hand-off was opened. The vacancy waits for the poster's answer until ``ate``."""
+    """Result: the hand-off was opened. The vacancy is held until ``ate``, while the poster (the person who posted it)
+    is asked.
+    """
 
     id: str
     ate: datetime
@@ -124,8 +126,8 @@ class Decidido:
 def prazo(
     now: datetime, inicio: datetime, hours: Window, zone: ZoneInfo, limite: timedelta = PRAZOS.limite
 ) -> datetime | None:
-    """Return the deadline of a hand-off: ``limite`` after the sending hours are next open, but never later than the
-    start of the shift. Return None if the shift begins before the poster can be asked.
+    """Return a hand-off's deadline: ``limite`` after the sending hours next open, but never later than the start of the
+    shift. Return None if the shift begins before the poster can be asked.
     """
     asked = hours.next_open(now, zone)
     return min(asked + limite, inicio) if asked < inicio else None
@@ -135,7 +137,7 @@ def lembrete_devido(
     now: datetime, *, contatado_em: datetime, ultimo_em: datetime | None, pedido: int, prazos: Prazos = PRAZOS
 ) -> int | None:
     """Return the number of the reminder that is due, or None if no reminder is due. ``pedido`` is the number of the
-    last queued reminder. If several reminders were missed, only the latest is due.
+    reminder that was queued last. If several reminders were missed, only the latest is due.
     """
     number = sum(now - contatado_em >= age for age in prazos.lembretes)
     is_soon = now - (ultimo_em or contatado_em) < prazos.entre_lembretes

@@ -1,7 +1,7 @@
-"""Open and decide hand-offs with the person who posted a vacancy.
+"""Open and decide hand-offs with the person who posted a vacancy (the poster).
 
 One transaction writes each change: the hand-off, its history, the vacancy, a business event and the messages. A
-decision locks the poster, the vacancy and the hand-off in this order. After the commit of a decision, Julia sends the
+decision locks the poster, the vacancy and the hand-off in this order. Once a decision is committed, Julia sends the
 poster no further message about the hand-off.
 """
 
@@ -126,8 +126,8 @@ class Handoffs:
         return not isinstance(judge_switch(SWITCH, switches.get(SWITCH.key), self.parts.clock.now()), Hold)
 
     async def abrir(self, vaga_id: str, cliente_id: str, *, por: str, motivo: str) -> Aberto:
-        """Open a hand-off on behalf of an operator, and inform the doctor with a message. Raises HandoffNaoAbre if the
-        hand-off cannot be opened.
+        """Open a hand-off on behalf of an operator, and send the doctor a message about it. Raises HandoffNaoAbre if
+        the hand-off cannot be opened.
         """
         async with self.parts.database.transaction() as transaction:
             opened = await self._open(transaction, vaga_id, cliente_id, None, por=por, motivo=motivo, gatilho=None)
@@ -141,7 +141,7 @@ class Handoffs:
     ) -> Abertura:
         """Open a hand-off in the caller's transaction after the doctor accepted the vacancy.
 
-        While the switch of hand-offs is off, none is opened. The caller sends the answer to the doctor.
+        While the hand-off switch is off, no hand-off is opened. The caller sends the answer to the doctor.
         """
         if not await self.is_on(transaction):
             return Impedimento.DESLIGADO
@@ -161,7 +161,7 @@ class Handoffs:
         return await self._decide(id, Status.NOT_CONFIRMED, por=por, motivo=motivo)
 
     async def ver_por_link(self, token: str) -> VistaDoHandoff:
-        """Return the hand-off of a confirmation link. Raises LinkRecusado for an invalid or used link."""
+        """Return the hand-off that a confirmation link belongs to. Raises LinkRecusado for an invalid or used link."""
         proof = self._prove(token)
         if await self.parts.database.one(self.queries.was_used, jti=proof.jti) is not None:
             raise LinkRecusado
@@ -182,8 +182,8 @@ class Handoffs:
         self, transaction: Transaction, id: str, status: Status, *, via: Via, por: str, motivo: str
     ) -> Decidido:
         """End a hand-off in the caller's transaction. A hand-off that has already ended does not change. If the vacancy
-        no longer waits for this hand-off, the vacancy stays unchanged, and the hand-off ends as not confirmed even if
-        the poster confirms.
+        is no longer waiting for this hand-off, the vacancy stays unchanged, and the hand-off ends as not confirmed even
+        if the poster confirms.
         """
         now = self.parts.clock.now()
         people = await transaction.one(self.queries.people, id=id)
@@ -232,7 +232,7 @@ class Handoffs:
             return True
 
     async def contatado(self, transaction: Transaction, mensagem_id: str, *, em: datetime) -> None:
-        """Record that the first message of a hand-off was sent."""
+        """Record that a hand-off's first message was sent."""
         if (row := await transaction.one(self.queries.contact, mensagem_id=mensagem_id, em=em)) is not None:
             motivo = f"mensagem:{mensagem_id}"
             await self._note(
@@ -249,24 +249,24 @@ class Handoffs:
             )  # fmt: skip
 
     async def abertos_de(self, transaction: Transaction, cliente_id: str) -> Sequence[str]:
-        """Return the ids of the open hand-offs of this poster."""
+        """Return the ids of this poster's open hand-offs."""
         rows = await transaction.all(self.queries.open_of_poster, cliente_id=cliente_id)
         return [str(row["id"]) for row in rows]
 
     async def ultima(self, transaction: Transaction, cliente_id: str) -> str | None:
-        """Return the type of the last message that was sent to a person, apart from answers."""
+        """Return the type of the last message that was sent to a person, ignoring answers."""
         row = await transaction.one(self.queries.last, cliente_id=cliente_id)
         return None if row is None else str(row["tipo"])
 
     async def medico_a_espera(self, transaction: Transaction, id: str) -> str | None:
-        """Return the doctor of an open hand-off, who waits for the result. Return None if the hand-off has ended."""
+        """Return the doctor who is waiting for an open hand-off's result. Return None if the hand-off has ended."""
         handoff = await transaction.one(self.queries.hold, id=id)
         return None if handoff is None or handoff["status"] not in ABERTOS else str(handoff["cliente_id"])
 
     async def pedir_pessoa(
         self, transaction: Transaction, cliente_id: str, motivo: MotivoDaPendencia, *, message_id: str, em: datetime
     ) -> None:
-        """Add a doctor or a poster to the pending list, so that a person of the team takes over."""
+        """Add a doctor or a poster to the pending list, so that a team member takes over."""
         telefone = (await self._person(transaction, cliente_id))["telefone"]
         await self.parts.pendencias.abrir(
             transaction, motivo, message_id=message_id, telefone=telefone, endereco=telefone, cliente_id=cliente_id,
@@ -276,7 +276,7 @@ class Handoffs:
     async def listar(
         self, *, status: Status | None = None, todos: bool = False, limite: int, pular: int = 0
     ) -> Sequence[Row]:
-        """Return hand-offs, the most recent first. If neither ``status`` nor ``todos`` is given, return only open
+        """Return hand-offs, most recent first. If neither ``status`` nor ``todos`` is given, return only open
         hand-offs.
         """
         return await self.parts.database.all(
@@ -348,8 +348,8 @@ class Handoffs:
         return Aberto(id, ate)
 
     async def _poster(self, transaction: Transaction, vaga: Row, now: datetime) -> Row | None:
-        """Return the person who posted the vacancy. Return None if the phone number is invalid or must not receive
-        messages.
+        """Return the person who posted the vacancy. Return None if that person's phone number is invalid or must not
+        receive messages.
         """
         telefone = telefone_de(vaga["telefone"] or "")
         if telefone is None or not await self._pessoas.pode_receber(transaction, telefone):

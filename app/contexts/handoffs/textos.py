@@ -1,5 +1,5 @@
-"""Write the messages of a hand-off. They state only stored facts, and the poster receives no personal data of the
-doctor.
+"""Write the messages of a hand-off. They state only stored facts, and the person who posted the vacancy receives no
+personal data about the doctor.
 """
 
 from datetime import datetime
@@ -48,12 +48,12 @@ INDISPONIVEL: Final = (
 
 
 def ao_medico(status: Status, via: Via) -> str:
-    """Return the message that informs the doctor of the result of a hand-off."""
+    """Return the message that tells the doctor a hand-off's result."""
     if via is Via.VAGA:
         return INDISPONIVEL
     return {Status.CONFIRMED: CONFIRMADO, Status.NOT_CONFIRMED: NAO_CONFIRMADO}.get(status, VENCIDO)
 
 
 def quando(at: datetime) -> str:
-    """Format a local instant for a message: "12/03 às 11h", "12/03 às 11h30"."""
+    """Format a local time for a message: "12/03 às 11h", "12/03 às 11h30"."""
     return f"{at:%d/%m} às {at.hour}h" + (f"{at:%M}" if at.minute else "")

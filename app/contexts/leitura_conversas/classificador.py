@@ -1,4 +1,4 @@
-"""A linear model that predicts whether a text is an opt-out, and the class of the text.
+"""A linear model that predicts whether a text is an opt-out, and the text's class.
 
 ``features`` turns the sentences of a ``Texto`` into three sets of hashes. The first set has character n-grams of two to
 five letters. The second set has words, sequences of two and three words, and pairs and triples of the meanings in
@@ -50,7 +50,7 @@ _CACHED: Final = 65_536
 
 
 class Tracos(NamedTuple):
-    """The hashed features of a text in three sets: character n-grams, words with their meanings, and concepts."""
+    """A text's hashed features in three sets: character n-grams, words with their meanings, and concepts."""
 
     letras: Set[int]
     palavras: Set[int]
@@ -65,7 +65,7 @@ class Atributos(NamedTuple):
 
 
 def features(texto: Texto) -> Atributos:
-    """Return the features of a text. The running time is linear in the length of the text."""
+    """Return a text's features. The running time is linear in the length of the text."""
     distinct = texto.distinct()
     parts = tuple(_sentence(frase) for frase in distinct)
     if len(parts) == 1 and not texto.citadas:
@@ -113,7 +113,7 @@ class _Salgada(NamedTuple):
 
 
 class _Colunas(NamedTuple):
-    """The hashes of all words of a sentence, as one tuple for each position that a word can have in a pair or a triple
+    """The hashes of all words in a sentence, as one tuple for each position that a word can have in a pair or a triple
     of words.
     """
 
@@ -140,8 +140,8 @@ class _Palavra(NamedTuple):
 
 @lru_cache(maxsize=_CACHED)
 def _read(palavra: Palavra) -> _Palavra:
-    """Return the hashed features of a word. If the lexicon has no meanings of the word, its semantic fields and the
-    word itself are used as meanings.
+    """Return a word's hashed features. If the lexicon has no meanings for the word, its semantic fields and the word
+    itself are used as meanings.
     """
     texto = palavra.texto
     names: Sequence[str] = sorted(palavra.marcas - _LIGHT)[:_MEANINGS] or (*fields().get(texto, ()), texto)

@@ -1,6 +1,6 @@
-"""The concepts of a sentence as features. ``conceitos.toml`` gives each known word one concept, and every other word is
-skipped. Optional words therefore do not separate a verb from its negation and its object: "pode tirar, por gentileza, o
-meu nome" and "tira meu nome" have the same sequence of concepts after the first one.
+"""A sentence's concepts as features. ``conceitos.toml`` gives each known word one concept, and every other word is
+skipped. Optional words therefore do not separate a verb from its negation and its object: after the first concept,
+"pode tirar, por gentileza, o meu nome" and "tira meu nome" have the same sequence.
 """
 
 import tomllib
@@ -73,7 +73,7 @@ def _pairs(length: int) -> Iterator[tuple[int, int]]:
 
 @cache
 def _concepts() -> dict[str, str]:
-    """Map the phonetic form of each word to its concept. For a verb, the concept also names the form of the verb:
+    """Map each word's phonetic form to the word's concept. For a verb, the concept also names the verb form:
     ``TIRA.pedido``.
     """
     read = tomllib.loads(_FILE.read_text(encoding="utf-8"))

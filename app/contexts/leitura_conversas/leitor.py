@@ -1,9 +1,8 @@
-"""Read one inbound text: its class, and whether the person opts out.
+"""Read one inbound text: determine its class, and whether the person opts out.
 
 The model (``classificador``) scores the whole text and each sentence, by letters, by words and by concepts. The scores
-are combined into one calibrated probability. Texts of one sentence and longer texts have different weights for this
-combination. These weights and the limits were fitted on sentences of authors that were not in the model's training
-data.
+are combined into one calibrated probability. The combination uses different weights for single sentences and for longer
+texts. These weights and the limits were fitted on sentences by authors who were not in the model's training data.
 """
 
 from typing import Final
@@ -20,8 +19,8 @@ _SHOWN: Final = 12
 
 
 def ler(texto: str) -> Leitura:
-    """Read one inbound text. The function never raises an error, and its time is linear in the length of the text. If a
-    text is longer than 64 Ki characters, only the start and the end are read.
+    """Read one inbound text. The function never raises an error, and its running time is linear in the length of the
+    text. If a text is longer than 64 Ki characters, only the start and the end are read.
     """
     separated = separate(texto)
     if not separated.frases:
