@@ -66,7 +66,7 @@ def _classify(classificador: Classificador, found: Atributos) -> tuple[Classe, f
 
 
 def _words(classificador: Classificador, texto: Texto, found: Atributos) -> str:
-    """Return the first words of the sentence that has the highest score for an opt-out."""
+    """Return the first words of the sentence that most resembles an opt-out."""
     scores = classificador.outputs["opt_out"]
     rated = zip(found.frases, texto.distinct(), strict=True)
     best = max(rated, key=lambda each: scores.score(each[0].palavras))[1]

@@ -36,8 +36,8 @@ _PARTICIPLES: Final = {"ar": "ad", "er": "id", "ir": "id"}
 
 
 def fold(word: str) -> str:
-    """Return an approximate phonetic form of a word. For example, a doubled letter becomes one letter, soft c and z
-    become s, and qu becomes k.
+    """Return a word's approximate phonetic form. For example, a doubled letter becomes one letter, soft c and z become
+    s, and qu becomes k.
     """
     word = word.replace("qu", "k").replace("q", "k").replace("z", "s").replace("y", "i").replace("w", "u")
     return _REPEATED.sub(r"\1", _SOFT_C.sub("s", word))
@@ -45,8 +45,8 @@ def fold(word: str) -> str:
 
 @cache
 def terms(written: str) -> frozenset[str]:
-    """Return the phonetic form of each word in ``written``. Words of sentences have the same form, so both can be
-    compared.
+    """Return the phonetic form of each word in ``written``. The words in sentences are in phonetic form too, so both
+    can be compared.
     """
     return frozenset(map(fold, written.split()))
 
@@ -96,15 +96,15 @@ def _lexicon() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
 
 
 def known_words() -> dict[str, frozenset[str]]:
-    """Map the phonetic form of each known word to its meanings. The lexicon is loaded on first use, because most
-    processes read no message.
+    """Map each known word's phonetic form to its meanings. The lexicon is loaded on first use, because most processes
+    read no messages.
     """
     return _lexicon()[0]
 
 
 @cache
 def fields() -> dict[str, tuple[str, ...]]:
-    """Map the phonetic form of each word to its semantic fields. Only ``classificador`` uses these fields."""
+    """Map each word's phonetic form to its semantic fields. Only ``classificador`` uses these fields."""
     read = tomllib.loads(_FIELDS.read_text(encoding="utf-8"))
     found: dict[str, set[str]] = {}
     for name, verbs in read["verbos"].items():
@@ -136,8 +136,9 @@ def _shorter(word: str) -> set[str]:
 
 @cache
 def _neighbours() -> dict[str, list[tuple[str, str]]]:
-    """Build an index that finds a known word by a spelling with one wrong letter. The keys are each known spelling and
-    the same spelling with one letter removed. The values are lists of pairs of a known spelling and its phonetic form.
+    """Build an index that finds known words from a spelling with one wrong letter. The keys are each known spelling,
+    and that spelling with any one letter removed. The values are lists of pairs: a known spelling and its phonetic
+    form.
     """
     index: dict[str, list[tuple[str, str]]] = {}
     for spelling, word in sorted(_lexicon()[1].items()):
@@ -149,7 +150,7 @@ def _neighbours() -> dict[str, list[tuple[str, str]]]:
 
 @lru_cache(maxsize=16_384)
 def meanings(word: str) -> tuple[str, frozenset[str]]:
-    """Return the phonetic form of a word, and its meanings. An unknown word has no meanings."""
+    """Return a word's phonetic form and its meanings. An unknown word has no meanings."""
     if _LAUGHTER.fullmatch(word):
         return "riso", frozenset(("RISO",))
     plain = _ALIASES.get(word) or fold(word)
@@ -207,7 +208,7 @@ def _with_digits(word: str, plain: str) -> tuple[str, frozenset[str]]:
 
 
 def one_slip(left: str, right: str) -> bool:
-    """Return whether two words differ by at most one typing error: a letter added, missing or wrong, or two
+    """Return whether two words differ by at most one typing error: one letter added, missing or wrong, or two
     neighbouring letters swapped.
     """
     if abs(len(left) - len(right)) > 1:
@@ -220,7 +221,7 @@ def one_slip(left: str, right: str) -> bool:
 
 
 def split_glued(letters: str) -> tuple[str, ...]:
-    """Split letters written without spaces into known words. Returns an empty tuple if this is not possible."""
+    """Split text written without spaces into known words. Returns an empty tuple if this is not possible."""
     letters = letters.translate(_LEET) if any(each.isdigit() for each in letters) else letters
     if len(letters) > _LONGEST_GLUED:
         return ()

@@ -1,7 +1,7 @@
 """Split a typed message into sentences of known words.
 
 The module ignores case, accents and look-alike letters, removes invisible characters, joins spaced-out letters and
-splits words written without spaces. Quoted text is kept apart, because the sender of the message did not write it.
+splits words written without spaces. Quoted text is kept apart, because the sender did not write it.
 """
 
 import re
@@ -104,8 +104,8 @@ def _join(match: re.Match[str]) -> str:
 
 
 def _without_quotes(plain: str) -> tuple[str, str]:
-    """Split a text into the words that the sender wrote and the words that the sender quotes. If the text is only a
-    quotation, treat it as the sender's own words.
+    """Split a text into the sender's own words and the words that the sender quotes. If the text is only a quotation,
+    treat it as the sender's own words.
     """
     own: list[str] = []
     quoted: list[str] = []

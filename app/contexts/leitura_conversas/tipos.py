@@ -1,4 +1,4 @@
-"""The types that describe the reading of one inbound text."""
+"""Types for the result of reading one inbound text."""
 
 from enum import StrEnum
 

@@ -1,1 +1,1 @@
-"""Export and erase all data of one person, as the data protection law LGPD requires."""
+"""Export and erase all data about one person, as the data protection law LGPD requires."""

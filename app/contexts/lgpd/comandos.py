@@ -1,5 +1,5 @@
-"""Build SQL statements from the declaration of personal data. For each table, they find, erase and count the rows of
-one person.
+"""Build SQL statements from the declaration of personal data. For each table, the statements find, erase and count one
+person's rows.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _UUIDS = frozenset({De.MEDICO, De.CONTATO, De.CONVERSA, De.MENSAGEM, De.VAGA, De
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comando:
-    """The SQL statements for the personal data of one table. ``apagar`` is None if the rows are kept under an anonymous
+    """The SQL statements for the personal data in one table. ``apagar`` is None if the rows are kept under an anonymous
     id instead of being erased.
     """
 
@@ -29,9 +29,9 @@ class Comando:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextoLivre:
-    """Statements for one column of free text. ``achar`` and ``ocupados`` select the texts that contain the last digits
-    of a phone number: ``achar`` in rows that may be changed now, ``ocupados`` in rows that are in use. ``trocar``
-    overwrites a text in a row that may be changed.
+    """Statements for one column of free text. ``achar`` and ``ocupados`` select the texts that contain a phone number's
+    last digits: ``achar`` in rows that may be changed now, ``ocupados`` in rows that are in use. ``trocar`` overwrites
+    a text in a row that may be changed.
     """
 
     tabela: str
@@ -52,7 +52,7 @@ def textos_livres(dialect: Dialect) -> tuple[TextoLivre, ...]:
 
 
 def valores(query: Query, alvo: Alvo, **others: object) -> Mapping[str, object]:
-    """Return the values of one person for the parameters of a statement."""
+    """Return one person's values for the parameters of a statement."""
     lists = {each.value: AsJson([*getattr(alvo, each.value)]) for each in De if each is not De.TODOS}
     return {name: (lists | others)[name] for name in query.parameters}
 

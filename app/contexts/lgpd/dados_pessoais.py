@@ -1,11 +1,11 @@
-"""The personal data of every table. Export and erasure both follow this declaration.
+"""The personal data in every table. Export and erasure both follow this declaration.
 
 ``TABELAS`` names every text, JSON and binary column of the database. A test compares it with the real schema of both
-databases, so a new column without a declaration fails. Three kinds of columns exist:
+databases, so a new column without a declaration makes the test fail. There are three kinds of columns:
 
 - columns of a ``Dados``: data in the person's own rows; it is exported, and erased with the row or overwritten
-- ``livres``: free text in rows of other people, in which only the person's number is replaced
-- ``outras``: codes, hashes, names of operators and data that concerns no person
+- ``livres``: free text in other people's rows, in which only the person's number is replaced
+- ``outras``: codes, hashes, operators' names and data that concerns no person
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class De(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dados:
-    """Data of one person in one table. A row belongs to the person if one column of ``de`` matches and the condition
+    """One person's data in one table. A row belongs to the person if one column of ``de`` matches and the condition
     ``se`` is true.
     """
 

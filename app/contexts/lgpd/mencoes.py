@@ -25,14 +25,14 @@ def _spelling(telefone: str) -> str:
 
 
 def nome(escritos: Sequence[str]) -> re.Pattern[str] | None:
-    """Return a pattern that finds these names as whole words, the longest first. Return None if no name is usable."""
+    """Return a pattern that finds these names as whole words, longest name first. Return None if no name is usable."""
     names = sorted({each for each in escritos if len(each) >= SHORTEST_NAME}, key=len, reverse=True)
     return re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b", re.IGNORECASE) if names else None
 
 
 def sem_numero(value: Json, number: re.Pattern[str], name: re.Pattern[str] | None = None) -> Json:
-    """Return the value with each occurrence of the number replaced, also in nested lists and objects. In texts that
-    contain the number, the names of the person are replaced too.
+    """Return the value with each occurrence of the number replaced, even in nested lists and objects. In texts that
+    contain the number, the person's names are replaced too.
     """
     match value:
         case str():

@@ -26,7 +26,9 @@ _APAGADO: Final = SEM_TELEFONE.strip("'")
 
 
 class PessoaDesconhecida(BatutaError):
-    """Raised if no table has data of the person. The error text omits the number, because it may belong to a person."""
+    """Raised if no table has data about the person. The error text omits the number, because it may be a real person's
+    number.
+    """
 
     sentence = (
         "no data of this person: write the number with country code and area code, as in 5511900000001, or the id of a"
@@ -35,14 +37,14 @@ class PessoaDesconhecida(BatutaError):
 
 
 class NumeroDeVarias(BatutaError):
-    """Raised if people with different names have the same number, because their data must not be mixed."""
+    """Raised if people with different names share a number, because their data must not be mixed."""
 
     sentence = "{pessoas} people have this number: name one of these ids instead: {ids}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alvo:
-    """The identifiers of one person. ``chaves`` are the phone numbers without the ninth digit. ``lids`` are the hidden
+    """One person's identifiers. ``chaves`` are the phone numbers without the ninth digit. ``lids`` are the hidden
     addresses. ``nomes`` are first names that distinguish the person from others with the same number.
     """
 
@@ -93,8 +95,8 @@ def alvo_de(document: Mapping[str, Sequence[str]]) -> Alvo:
 
 
 def telefone_escrito(escrito: str) -> str | None:
-    """Return the digits of a number with its country code, or None if the text is not a phone number (such
-    as an id).
+    """Return a phone number's digits with its country code, or None if the text is not a phone number (an id, for
+    example).
     """
     telefone = telefone_de(escrito) if _PHONE.fullmatch(escrito.strip()) else None
     return telefone if telefone is not None and len(telefone) >= SHORTEST_PHONE else None
@@ -117,15 +119,15 @@ class PersonQueries:
 
 class Pessoas:
     def __init__(self, database: Database, cifra: Encryption = PLAIN) -> None:
-        """Build the search for people. ``cifra`` decrypts the documents of appointments."""
+        """Build the search for people. ``cifra`` decrypts the documents in appointments."""
         self._database = database
         self._cifra = cifra
         self._queries = load_queries(PersonQueries, "pessoa.sql", database.dialect)
 
     async def achar(self, escrito: str) -> Alvo:
-        """Return the identifiers of a person. ``escrito`` is a phone number, an id or the beginning of an id.
+        """Return a person's identifiers. ``escrito`` is a phone number, an id or the beginning of an id.
 
-        Identifiers are returned even if no table has data of the person, so the caller must count the rows. Raises
+        Identifiers are returned even if no table has data about the person, so the caller must count the rows. Raises
         NumeroDeVarias if the number belongs to people with different names.
         """
         telefone = telefone_escrito(escrito)
@@ -148,7 +150,7 @@ class Pessoas:
                     return await self._complete(reading, Alvo(chaves=(chave(telefone or ""),)), None)
 
     async def completar(self, alvo: Alvo) -> Alvo:
-        """Extend the stored identifiers of a person by those that were added to the person's rows later."""
+        """Extend a person's stored identifiers with those that have since been added to the person's rows."""
         async with self._database.snapshot() as reading:
             whole = alvo.join(await self._close(reading, alvo))
             visits = await self._appointments(reading, whole, [])
@@ -157,8 +159,8 @@ class Pessoas:
         return whole.join(_visits([row for row in visits if _first(row["nome_paciente"]) in names]))
 
     async def _kind(self, escrito: str) -> tuple[str, str]:
-        """Return the table that contains an id. A prefix may match in several tables, because ids that were created at
-        the same instant begin with the same characters.
+        """Return the table that contains an id, and the full id. Raises AmbiguousId if a prefix matches in several
+        tables, because ids created at the same instant begin with the same characters.
         """
         found = [
             (table, id)
@@ -172,8 +174,8 @@ class Pessoas:
         return found[0]
 
     async def _complete(self, reading: Reading, known: Alvo, nome: str | None) -> Alvo:
-        """Add the other identifiers of the person with a number. ``nome`` is the name of the chosen person; None
-        chooses all people with the number.
+        """Extend the known identifiers of the person who has a number with that person's other identifiers. ``nome`` is
+        the chosen person's name; None means that everyone with the number must be the same person.
         """
         whole = await self._close(reading, known)
         doctors = await reading.all(self._queries.doctors, quem=AsJson(whole.quem))
@@ -205,14 +207,14 @@ class Pessoas:
         return (await self._close(reading, alvo)).join(patient)
 
     async def _appointments(self, reading: Reading, alvo: Alvo, cpfs: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the appointments that have a phone number of the person, or one of these documents."""
+        """Return the appointments that have one of the person's phone numbers or one of these documents."""
         ids = await self._with_encrypted(reading, cpfs) if cpfs else []
         asked = {"quem": AsJson(alvo.quem), "cpfs": AsJson([*cpfs]), "ids": AsJson(ids)}
         return [decifrado(row, self._cifra) for row in await reading.all(self._queries.appointments, **asked)]
 
     async def _with_encrypted(self, reading: Reading, cpfs: Sequence[str]) -> list[Json]:
-        """Return the ids of the appointments whose encrypted document is one of ``cpfs``. The documents are decrypted
-        here, because the database cannot compare them.
+        """Return the ids of the appointments whose encrypted CPF is one of ``cpfs``. This method decrypts the
+        documents, because the database cannot compare encrypted values.
         """
         found, after = list[Json](), _FIRST_ID
         while rows := await reading.all(self._queries.encrypted, after=after, limit=PAGE):
@@ -222,8 +224,8 @@ class Pessoas:
         return found
 
     async def _close(self, reading: Reading, known: Alvo) -> Alvo:
-        """Add every hidden address, number and id that belongs to the same person. Repeat this until no new one is
-        found.
+        """Add every hidden address, number and id that belongs to the same person. Repeat this until no further
+        identifier is found.
         """
         whole = known
         for _ in range(2):  # a hidden address leads to a number, which leads to the other addresses
@@ -284,7 +286,7 @@ def _nome(row: Row) -> str:
 
 
 def _is_same(one: str, other: str) -> bool:
-    """Return whether two names may belong to the same person: the first name is equal, or one name is empty."""
+    """Return whether two names may belong to the same person: the first names are equal, or one name is empty."""
     first, second = _first(one), _first(other)
     return not first or not second or first == second
 

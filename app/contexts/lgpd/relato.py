@@ -1,4 +1,4 @@
-"""Convert requests to export or erase data, and the receipts of erasures, to JSON objects."""
+"""Convert export and erasure requests, and the receipts for erasures, to JSON objects."""
 
 from typing import Any
 from zoneinfo import ZoneInfo

@@ -1,4 +1,4 @@
-"""Erase a person again after an older backup, which still contains the person, was restored."""
+"""Erase a person again after a restored backup, older than the erasure, has brought the person's data back."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -22,8 +22,8 @@ class RestoreQueries:
 
 
 class RestauracaoLgpd:
-    """After a restore, copies the LGPD requests of the replaced database, and reopens the erasures of people whose data
-    is in the backup.
+    """After a restore, copies the LGPD requests from the replaced database, and reopens the erasures of people whose
+    data is in the backup.
 
     The job ``limpar_historico`` continues the reopened erasures. Until an erasure is complete, the person is opted out.
     """

@@ -1,9 +1,9 @@
-"""Export all data of one person, or erase it and issue a receipt.
+"""Export all data about one person, or erase it and issue a receipt.
 
 An erasure first stops all work for the person: it records the opt-out, cancels queued messages and parsing tasks, and
-releases reserved shifts. In the same transaction, it erases the rows of every table (``dados_pessoais``). Rows in use
-at that instant, such as a message whose delivery is in doubt, remain, and the request stays open; ``retomar`` continues
-it. A request is complete only when a count after the commit finds no rows.
+releases reserved shifts. In the same transaction, it erases the person's rows in every table (``dados_pessoais``). Rows
+in use at that instant, such as a message that may or may not have been delivered, remain, and the request stays open;
+``retomar`` continues it. A request is complete only when a count after the commit finds no rows.
 """
 
 from collections import Counter
@@ -60,8 +60,8 @@ class RequestQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recibo:
-    """The result of an erasure. ``contagens`` counts erased rows by table; ``restam`` counts rows that remain because
-    they are in use.
+    """The result of an erasure. ``contagens`` counts the erased rows by table; ``restam`` counts the rows that remain
+    because they are in use.
     """
 
     pedido: str
@@ -102,8 +102,8 @@ class Lgpd:
         self._livres = textos_livres(dialect)
 
     async def exportar(self, escrito: str, *, por: str, motivo: str) -> dict[str, Json]:
-        """Return all data of one person, by table. The request is recorded. Raises PessoaDesconhecida if no table has
-        data of the person.
+        """Return all data about one person, by table. The request is recorded. Raises PessoaDesconhecida if no table
+        has data about the person.
         """
         alvo, now = await self._find(escrito), self._parts.clock.now()
         tables: dict[str, list[Json]] = {}
@@ -127,8 +127,8 @@ class Lgpd:
         }
 
     async def apagar(self, escrito: str, *, por: str, motivo: str) -> Recibo:
-        """Erase all data of one person, or continue the open erasure of this person. Raises PessoaDesconhecida if no
-        table has data of the person.
+        """Erase all data about one person, or continue an open erasure of this person's data. Raises PessoaDesconhecida
+        if no table has data about the person.
         """
         for row in await self._database.all(self._queries.open_erasures, limit=1000):
             if (known := alvo_de(row["alvo"])).has(escrito):
@@ -162,8 +162,8 @@ class Lgpd:
 
     @property
     def check(self) -> Check:
-        """Warn about erasures that are still open after a day. The usual cause is a message in doubt, which an operator
-        must decide.
+        """Warn about erasures that are still open after a day. The usual cause is a message that may or may not have
+        been sent, which an operator must decide.
         """
         return Check(name="lgpd", section=QUEUES, ask=self.ask)
 
@@ -239,7 +239,7 @@ class Lgpd:
         return counts
 
     async def _left(self, reading: Reading, alvo: Alvo, now: datetime, *, last: bool) -> dict[str, int]:
-        """Count, by table, the rows of the person that are not erased yet."""
+        """Count, by table, the person's rows that are not erased yet."""
         left = Counter[str]()
         for each in self._group(last=last):
             if each.restam is not None:
@@ -253,9 +253,9 @@ class Lgpd:
     async def _mentions(
         self, reading: Reading, alvo: Alvo, *, in_use: bool = False
     ) -> dict[str, list[tuple[str, str | AsJson]]]:
-        """Return, by column, the free texts that contain a number of the person. Each text is returned as stored and
-        with the number replaced. If ``in_use`` is true, return only texts of rows that are in use now, otherwise only
-        the other texts.
+        """Return, by column, the free texts that contain one of the person's numbers. Each text is returned as stored
+        and with the number replaced. If ``in_use`` is true, return only texts in rows that are in use now, otherwise
+        only texts in the other rows.
         """
         found: dict[str, list[tuple[str, str | AsJson]]] = {}
         if not alvo.chaves:
@@ -277,7 +277,7 @@ class Lgpd:
         return found
 
     def _row(self, tabela: str, row: Row) -> dict[str, Json]:
-        """Return a row as it is exported: decrypted, and without empty columns."""
+        """Return a row in its exported form: decrypted, and without empty columns."""
         shown = {name: _value(row[name], self._parts.zone) for name in row.keys() if row[name] is not None}  # noqa: SIM118
         return {name: self._parts.cifra.read(value, f"{tabela}.{name}") for name, value in shown.items()}
 
@@ -301,9 +301,7 @@ class Lgpd:
         now: datetime,
         counts: Mapping[str, int] | None = None,
     ) -> None:
-        """Store a request and record it in the audit log. The identifiers of the person are stored only for
-        an erasure.
-        """
+        """Store a request and record it in the audit log. The person's identifiers are stored only for an erasure."""
         is_done = tipo == "exportar"
         await transaction.run(
             self._queries.open_request,

@@ -26,7 +26,7 @@ LARGEST: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pergunta:
-    """A query to the model: a fixed instruction, the data, and the schema of the answer."""
+    """A query to the model: a fixed instruction, the data, and the answer's schema."""
 
     instrucao: str
     dados: str
@@ -34,14 +34,16 @@ class Pergunta:
 
 
 def entre_marcas(texto: str) -> str:
-    """Enclose the text in random marks, which words inside the text cannot imitate."""
+    """Enclose the text in random marks. Instructions inside the text cannot imitate the marks, because they are
+    unpredictable.
+    """
     mark = secrets.token_hex(8)
     return f"{mark}\n{texto}\n{mark}"
 
 
 @dataclass(frozen=True, slots=True)
 class Respondeu:
-    """An answer of the model. ``documento`` is None if the answer cannot be parsed."""
+    """The model's answer. ``documento`` is None if the answer cannot be parsed."""
 
     documento: Json
     entrada: int = 0
@@ -121,7 +123,7 @@ async def _nothing() -> None:
 
 
 class Custos:
-    """Reads the cost of queries. ``uso`` is the feature that sends the queries, or None for all features."""
+    """Reads what queries have cost. ``uso`` is the feature that sends the queries, or None for all features."""
 
     def __init__(self, database: Database, clock: Clock, uso: str | None = None) -> None:
         self._database = database
@@ -164,7 +166,9 @@ class Consulta:
         self._queries = load_queries(ModelQueries, "consulta.sql", database.dialect)
 
     async def uma_vez(self, uso: str, chave: str, pergunta: Pergunta) -> Json | Snooze:
-        """Return the stored answer, or query the model and store its answer. Return None if the daily budget is spent."""
+        """Return the stored answer to this query. If there is none, query the model and store its answer. Return None
+        if the daily budget is spent.
+        """
         now = self._clock.now()
         known = await self._database.one(self._queries.known, chave=chave)
         if known is not None and known["resposta"] is not None:
@@ -183,7 +187,7 @@ class Consulta:
             raise
 
     async def responder(self, uso: str, pergunta: Pergunta, began: Callable[[], Awaitable[None]] = _nothing) -> Dito:
-        """Query the model and store only the cost. ``began`` is called after the query is admitted and before it is
+        """Query the model and store only the cost. ``began`` is called after the query is admitted but before it is
         sent.
         """
         if not await self._can_pay(self._clock.now()):

@@ -1,1 +1,1 @@
-"""Doctors: their registration, and whether their phones can receive messages."""
+"""Doctors: their registration, and the check whether their phones can receive messages."""

@@ -1,7 +1,7 @@
 """Register doctors, from the API or from a CSV file.
 
 If a number is already registered, its record does not change. The job `validar_telefones` checks the phones later.
-Opt-outs are not checked here, because they are checked before every send.
+Opt-outs are not checked on registration, because they are checked before every send.
 """
 
 import csv
@@ -46,7 +46,7 @@ class NovoMedico:
 
 @dataclass(frozen=True, slots=True)
 class Recusada:
-    """A line of a CSV file that was not registered, with an encoded reason."""
+    """A CSV line from which no doctor was registered, with an encoded reason."""
 
     linha: int
     motivo: str
@@ -89,7 +89,7 @@ class Cadastro:
 
 def ler_csv(content: bytes) -> tuple[list[NovoMedico], list[Recusada]]:
     """Parse a CSV file in UTF-8 or CP1252, with commas or semicolons. Return its doctors and the rejected lines. Raises
-    ColunasFaltando if the first line names no column for the phone.
+    ColunasFaltando if the first line names no phone column.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -114,7 +114,7 @@ def ler_csv(content: bytes) -> tuple[list[NovoMedico], list[Recusada]]:
 
 
 def _doctor_of(values: dict[str, str]) -> NovoMedico | str:
-    """Return the doctor in a line of the CSV file, or the reason why the line is rejected."""
+    """Return the doctor that a CSV line describes, or the reason why the line is rejected."""
     telefone, estado = telefone_de(values.get("telefone", "")), values.get("estado", "").upper() or None
     if telefone is None or len(telefone) < min(WITH_AREA_CODE):
         return BAD_PHONE()

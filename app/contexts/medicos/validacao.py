@@ -6,7 +6,7 @@
               (the claim of a dead process expires)
 
 Each look-up lowers the reputation of the chip that makes the request. Therefore the job looks up few phones at a time,
-only by day, and with one chip. While the job is paused, it looks up none.
+only by day, and with one chip. While the job is paused, it looks up no phones.
 """
 
 from collections.abc import Sequence
@@ -59,15 +59,17 @@ class Reservado:
 
 
 def verdict_of(telefone: str, found: Sequence[Numero]) -> str:
-    """Return the new status of a phone. If the gateway's answer omits the phone, the status is erro, and the phone is
-    looked up again.
+    """Return a phone's new status. If the gateway's answer omits the phone, the status is erro, and the phone is looked
+    up again later.
     """
     exists = next((each.exists for each in found if each.telefone == telefone), None)
     return "erro" if exists is None else "validado" if exists else "invalido"
 
 
 def again_after(tentativas: int) -> timedelta:
-    """Return the wait before the next look-up of a phone. ``tentativas`` is the number of failed attempts so far."""
+    """Return how long to wait before a phone is looked up again. ``tentativas`` is the number of failed attempts so
+    far.
+    """
     return AGAIN_AFTER[min(tentativas, len(AGAIN_AFTER)) - 1]
 
 
@@ -81,7 +83,7 @@ class Validacao:
         zone: ZoneInfo,
         clock: Clock,
     ) -> None:
-        """Build the job. ``line`` is the client for WhatsApp, or None if no gateway is configured."""
+        """Build the job. ``line`` is the WhatsApp client, or None if no gateway is configured."""
         self._database = database
         self._line = line
         self._circuits = circuits
@@ -127,8 +129,8 @@ class Validacao:
         return None
 
     async def _admit(self) -> tuple[str, Ticket] | str:
-        """Return the instance that makes the look-up and the permission of the gateway's circuit breaker, or the reason
-        why no look-up may start.
+        """Return the instance that makes the look-up and the permission from the gateway's circuit breaker, or the
+        reason why no look-up may start.
         """
         now = self._clock.now()
         gateway = await self._circuits.breaker(GATEWAY).admit(now)

@@ -1,12 +1,13 @@
-"""The send queues of WhatsApp and Telegram, which share the table ``fila_mensagens``, and the states of its rows.
+"""The send queues for WhatsApp and Telegram, which share the table ``fila_mensagens``, and the states of its rows.
 
     pendente ──claim──▶ processando ──▶ enviada | bloqueada | erro | cancelada
         ▲                    │
         └── retry, snooze ◀──┘
 
 ``envio_estado`` is a second state of a row, for a send whose result is unknown. The worker sets it before the request
-to the gateway and clears it when the result is certain. While it is set, no worker claims the row. If a worker dies
-during a send, the message therefore stays in doubt and is not sent twice.
+to the gateway and clears it when the result is certain. While it is set, no worker claims the row. Therefore, if a
+worker dies during a send, the message is not sent twice: its result stays unknown until Julia finds out or an operator
+decides.
 """
 
 from dataclasses import replace

@@ -7,14 +7,14 @@ The rules are checked in this order, and the first rule that applies determines 
 
     unknown type ▸ invalid number or text ▸ no gateway here ▸ allowlist outside production ▸ cancellation requested ▸
     its vacancy is taken ▸ its conversation changed ▸ its campaign is paused or ended ▸ an earlier message in the same
-    chat is not sent yet ▸ sending is paused ▸ same text sent ▸ opted out ▸ a person of the team has the conversation ▸
+    chat is not sent yet ▸ sending is paused ▸ same text sent ▸ opted out ▸ a team member has the conversation ▸
     too old ▸ trigger off ▸ opt-out in doubt ▸ quiet hours ▸ campaign windows ▸ cooling off ▸ not before ▸ contact cap ▸
     campaigns off ▸ safe mode ▸ another campaign lately
 
 The result postpones a message that only has to wait, and ends a message that can never be sent. Fewer rules apply to an
 answer. An answer must name the inbound message that it answers, and must be sent within 30 minutes of it. If the
-inbound message arrived outside the sending hours and is recorded in ``mensagens_fora_horario``, the limit is noon of
-the next business day.
+inbound message arrived outside the sending hours and is recorded in ``mensagens_fora_horario``, the answer must be sent
+by noon on the next business day.
 """
 
 from collections.abc import Collection
@@ -133,8 +133,8 @@ class PedidoDeEnvio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegrasDeEnvio:
-    """The sending rules that apply to one message at this moment. ``window`` is the time window for its type of
-    campaign; None means all sending hours (``hours``).
+    """The sending rules that apply to one message at this moment. ``window`` is the time window for its campaign type;
+    None means all sending hours (``hours``).
     """
 
     zone: ZoneInfo
@@ -157,8 +157,8 @@ class RegrasDeEnvio:
 class Libera:
     """Decision: the message may be sent.
 
-    ``tipo`` is its effective type: an answer that names no inbound message is treated as a message on Julia's
-    initiative.
+    ``tipo`` is its effective type: an answer that names no inbound message is treated as a message that Julia
+    initiates.
     """
 
     tipo: TipoDeMensagem
@@ -205,8 +205,8 @@ def decide(pedido: PedidoDeEnvio, medico: Medico, regras: RegrasDeEnvio, now: da
 
 
 def kind(pedido: PedidoDeEnvio, medico: Medico, regras: RegrasDeEnvio, now: datetime) -> TipoDeMensagem:
-    """Return the effective type of a message: campaign, answer (while its inbound message is recent enough), or the
-    type that ``TIPOS`` assigns.
+    """Return a message's effective type: campaign, answer (while its inbound message is recent enough), or the type
+    that ``TIPOS`` assigns.
     """
     if pedido.is_campaign:
         return TipoDeMensagem.CAMPANHA
@@ -227,8 +227,8 @@ def _answers_night(pedido: PedidoDeEnvio, regras: RegrasDeEnvio, now: datetime) 
 
 
 def _sendable(pedido: PedidoDeEnvio, longest: int) -> Bloqueia | None:
-    """Return why the number or the text cannot be sent, or None if both can. The check avoids a refusal by the gateway,
-    which would lower the chip's trust.
+    """Return why a message cannot be sent to this number or with this text, or None if it can. The check avoids a
+    refusal by the gateway, which would lower the chip's trust.
     """
     if telefone_de(pedido.telefone) != pedido.telefone:
         return Bloqueia(Desfecho.FAILED_VALIDATION, INVALID_NUMBER())
@@ -273,7 +273,7 @@ def _check_repetition(pedido: PedidoDeEnvio, tipo: TipoDeMensagem, now: datetime
 
 def _check_optout(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem, now: datetime) -> Bloqueia | None:
     """Block messages to a doctor who opted out. An answer within minutes of the doctor's message is allowed. A later
-    answer, such as the morning answer to a message of the night, is not allowed.
+    answer, such as the morning answer to a message that arrived at night, is blocked.
     """
     answers_day = tipo is TipoDeMensagem.RESPOSTA and pedido.after_hours_at is None
     is_live = answers_day and _answers_live(pedido, medico, now)
@@ -283,10 +283,10 @@ def _check_optout(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem, n
 
 
 def _check_takeover(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem, now: datetime) -> Adia | None:
-    """Hold back messages while a person of the team handles the conversation. Messages that people write and system
-    notices are exempt.
+    """Hold back messages while a team member handles the conversation. Messages that people write and system notices
+    are exempt.
 
-    The person who returns the conversation to Julia decides whether the held messages continue or are cancelled.
+    The person who returns the conversation to Julia decides whether the held messages are sent or cancelled.
     """
     if not medico.with_person or tipo is TipoDeMensagem.SISTEMA or pedido.tipo == BY_PERSON:
         return None
@@ -315,8 +315,8 @@ def _timely(pedido: PedidoDeEnvio, regras: RegrasDeEnvio, now: datetime) -> Bloq
 
 
 def _check_doubt(pedido: PedidoDeEnvio, medico: Medico, now: datetime) -> Adia | None:
-    """Hold back Julia's messages to a person with a probable opt-out until an operator decides about it. Messages that
-    a person of the team writes are sent.
+    """If the recipient has probably opted out, hold back Julia's messages until an operator decides about it. Messages
+    that a team member writes are sent.
     """
     if not medico.opt_out_in_doubt or pedido.bypass or pedido.tipo == BY_PERSON:
         return None

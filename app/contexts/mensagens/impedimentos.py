@@ -1,4 +1,4 @@
-"""Reasons that prevent a message on Julia's initiative to a doctor, as branches of an SQL ``CASE``.
+"""Reasons that prevent Julia from initiating a message to a doctor, as branches of an SQL ``CASE``.
 
 A statement that selects doctors must use the aliases ``doctor`` for ``clientes`` and ``state`` for ``doctor_state``,
 and insert ``IMPEDIMENTOS`` after ``CASE``. The statement must bind :now, :week_ago, :contatos and :automatico. The

@@ -1,5 +1,5 @@
-"""The switches that hold back messages. This module imports no sending rules, because the catalogue of jobs imports it
-too.
+"""The switches that hold back messages. This module imports no sending rules, because the job catalogue
+imports it too.
 """
 
 from typing import Final

@@ -1,8 +1,8 @@
-"""Rate limits and sending hours of messages.
+"""Rate limits and sending hours for messages.
 
-A message on Julia's initiative must pass every limit: for all messages, for its type, for the doctor, for the phone,
-and the sending hours. Answers to inbound messages and system notices must pass only the limit of their type, and are
-sent at any hour.
+A message that Julia initiates must pass every check: the overall limits, the limits for its type, doctor and phone, and
+the sending hours. Answers to inbound messages and system notices must pass only the limit for their type, and are sent
+at any hour.
 """
 
 from collections.abc import Mapping
@@ -55,7 +55,7 @@ class Limites:
         return (self.hora, self.dia, *self.tipos.values(), self.medico, self.telefone)
 
     def de_todos(self, tipo: TipoDeMensagem) -> tuple[Limit, ...]:
-        """Return the limits of this type of message that all recipients share."""
+        """Return the limits for this type of message that all recipients share."""
         return (self.hora, self.dia, self.tipos[tipo])
 
     def de(self, tipo: TipoDeMensagem, *, medico: str, telefone: str) -> tuple[Limit, ...]:

@@ -1,9 +1,9 @@
 """Listeners for sent and ended messages, called in the transaction that settles the message.
 
-If a stage, a counter or a flag depends on a message, a listener changes it after the message was sent; it must not
-change when the message is queued. If a listener raises an error, the settlement is rolled back, and a sent message
-stays in doubt until the listener works. Each call reports one outcome. An operator may retry an ended message, so
-``enviada`` may follow ``encerrada``.
+If a stage, a counter or a flag depends on a message, a listener must change it after the message was sent, and no code
+may change it when the message is queued. If a listener raises an error, the settlement is rolled back, and it stays
+undecided whether the message was sent until the listener works. Each call reports one outcome. An operator may retry an
+ended message, so ``enviada`` may follow ``encerrada``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class AoEnviar(Protocol):
 
 
 class Ouvintes:
-    """The listeners of one process, by type of message. They are registered when the process starts."""
+    """One process's listeners, by type of message. They are registered when the process starts."""
 
     def __init__(self) -> None:
         self._by_type: dict[str, list[AoEnviar]] = {}

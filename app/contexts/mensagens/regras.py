@@ -64,7 +64,7 @@ class RegrasAgora:
 
     async def __call__(self, reading: Any, janela: str | None, gatilho: str | None = None) -> RegrasDeEnvio:
         """Read the sending rules for one message. ``janela`` is the type of campaign or trigger whose time window
-        applies. ``gatilho`` is the switch of the trigger that queued the message.
+        applies. ``gatilho`` is the switch for the trigger that queued the message.
         """
         switches = await self.switches.all(within=reading)
         return RegrasDeEnvio(
@@ -83,8 +83,8 @@ class RegrasAgora:
         )
 
     def _trigger_off(self, gatilho: str, switches: Mapping[str, Switch]) -> str | None:
-        """Return the switch that currently stops a trigger, or None if the trigger may send. An unknown trigger may not
-        send.
+        """Return the switch that currently stops a trigger, or None if the trigger may send. An unknown trigger must
+        not send.
         """
         if (rules := self.triggers.get(gatilho)) is None:
             return gatilho

@@ -1,5 +1,5 @@
-"""Choose the channel of a message. An answer uses the channel of the message that it answers. A message that a person
-wrote uses the channel on which the doctor wrote last. All other messages use WhatsApp.
+"""Choose a message's channel. An answer uses the channel of the message that it answers. A message that a person wrote
+uses the channel on which the doctor wrote last. All other messages use WhatsApp.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ class Saidas:
         self, items: Sequence[NewItem], within: Transaction | None = None, shared: Mapping[str, object] | None = None
     ) -> list[str | None]:
         """Queue messages, each on its channel, and return their ids. If a message with the same key is already queued,
-        the id is None.
+        its id is None.
         """
         ids: list[str | None] = []
         for item in items:

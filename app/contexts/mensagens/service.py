@@ -46,15 +46,15 @@ class Mensagens:
     async def travar(self, transaction: Transaction, cliente_id: str) -> None:
         """Lock the doctor until the transaction ends, so that decisions about the doctor cannot overlap.
 
-        A transaction that forbids messages to the doctor must lock the doctor first. After its commit, only a message
-        whose intent was already stored can still be sent.
+        A transaction that forbids messages to the doctor must lock the doctor first. Once it has committed, only a
+        message whose intent was already stored can still be sent.
         """
         await transaction.one(self._queries.alone, cliente_id=cliente_id)
 
     async def cancelar(
         self, transaction: Transaction, cliente_id: str, *, outcome: str, reason: str, now: datetime
     ) -> int:
-        """Cancel this doctor's queued messages, and request a stop of those that are being sent. Return the number of
+        """Cancel this doctor's queued messages, and request a stop for those that are being sent. Return the number of
         cancelled messages.
         """
         await transaction.run(self._queries.ask_to_stop, cliente_id=cliente_id)
@@ -69,8 +69,8 @@ class Mensagens:
         return len(cancelled)
 
     async def cancelar_campanha(self, transaction: Transaction, campanha_id: int, *, now: datetime) -> int:
-        """Cancel this campaign's queued messages, and request a stop of those that are being sent. Return the number of
-        cancelled messages.
+        """Cancel this campaign's queued messages, and request a stop for those that are being sent. Return the number
+        of cancelled messages.
         """
         await transaction.run(self._queries.ask_campaign_to_stop, campanha_id=campanha_id)
         cancelled = await transaction.all(
@@ -83,7 +83,7 @@ class Mensagens:
         return len(cancelled)
 
     async def soltar_campanha(self, transaction: Transaction, campanha_id: int, *, now: datetime) -> int:
-        """Release the messages that waited because their campaign was paused. They become due immediately."""
+        """Release the messages that were waiting because their campaign was paused. They become due immediately."""
         released = await transaction.run(
             self._queries.release_campaign, campanha_id=campanha_id, paused=prefix_of(CAMPAIGN_PAUSED), now=now
         )
@@ -91,9 +91,8 @@ class Mensagens:
         return released
 
     async def devolver(self, transaction: Transaction, cliente_id: str, decisao: NaDevolucao, *, now: datetime) -> int:
-        """Let Julia's queued messages to a doctor continue, or cancel them, as the person decided who returns or ends
-        the conversation. Call this method in the transaction that changes the conversation. Return the number of
-        messages.
+        """Release or cancel Julia's queued messages to a doctor, as decided by the person who returns or ends the
+        conversation. Call this method in the transaction that changes the conversation. Return the number of messages.
         """
         match decisao:
             case NaDevolucao.CONTINUAR:

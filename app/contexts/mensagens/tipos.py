@@ -50,7 +50,8 @@ class Trato:
     """How the sending rules treat one type of message.
 
     ``como`` is the type whose limits, hours and chips apply. A message with a higher ``prioridade`` is sent first.
-    ``gatilho`` is the switch of the trigger that queues this type, provided that only one trigger does.
+    ``gatilho`` is the switch for the trigger that queues this type; it is set only if a single trigger queues this
+    type.
     """
 
     como: TipoDeMensagem
@@ -89,7 +90,7 @@ TIPOS: Final[Mapping[str, Trato]] = {
 
 
 def gatilho_de(tipo: str, metadata: Mapping[str, object], *, is_campaign: bool) -> str | None:
-    """Return the switch of the trigger that queued a message, or None if no trigger queued it."""
+    """Return the switch for the trigger that queued a message, or None if no trigger queued it."""
     named = metadata.get(GATILHO)
     if isinstance(named, str):
         return named
@@ -101,8 +102,8 @@ def gatilho_de(tipo: str, metadata: Mapping[str, object], *, is_campaign: bool) 
 class NovaMensagem:
     """A message for the queue. While a message with the same ``chave`` is queued, no second message is added.
 
-    ``gatilho`` is the switch of the trigger that queues the message. ``responde_a`` is the id of the inbound message
-    that it answers. ``em`` is the earliest time of the send; None means immediately.
+    ``gatilho`` is the switch for the trigger that queues the message. ``responde_a`` is the id of the inbound message
+    that it answers. ``em`` is the earliest time at which it may be sent; None means immediately.
     """
 
     tipo: Tipo
@@ -117,7 +118,7 @@ class NovaMensagem:
     metadata: Mapping[str, Json] | None = None
 
     def item(self, *, now: datetime) -> NewItem:
-        """Return the row for ``fila_mensagens``, with the priority of its type."""
+        """Return the message's row for ``fila_mensagens``, with the priority of its type."""
         own = {GATILHO: self.gatilho or TIPOS[self.tipo].gatilho, INBOUND: self.responde_a}
         metadata = {**(self.metadata or {}), **{key: value for key, value in own.items() if value is not None}}
         return NewItem(

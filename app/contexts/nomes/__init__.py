@@ -1,1 +1,1 @@
-"""Names of hospitals and specialities: the dictionary, names added by operators, and the deletion of wrong names."""
+"""Names of hospitals and specialities: the dictionary, the names that operators add, and the removal of wrong names."""

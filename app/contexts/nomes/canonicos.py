@@ -1,4 +1,4 @@
-"""Validate the file ``canonicos.json`` with a customer's names before any of the names is stored."""
+"""Validate the file ``canonicos.json``, which has a customer's names, before any of the names is stored."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +17,7 @@ _UF: Final = re.compile(r"[A-Za-z]{2}")
 class NomesErrados(BatutaError):
     """Raised for an invalid ``canonicos.json``.
 
-    ``onde`` is the entry, such as ``hospitais[2].uf``; ``motivo`` is form, name, uf, day or object.
+    ``onde`` is the invalid entry, such as ``hospitais[2].uf``; ``motivo`` is form, name, uf, day or object.
     """
 
     sentence = "the file does not have the format of canonicos.json ({onde}: {motivo}): see docs/grupos.md"
@@ -48,8 +48,8 @@ def examinados(document: object) -> Mapping[str, Any]:
 
 
 def nomes_conhecidos(document: Mapping[str, Any]) -> Nomes:
-    """Return the names in the content of ``canonicos.json``, as the dictionary has them after ``batuta grupos
-    carregar``.
+    """Return the names in the content of ``canonicos.json``, in the form in which the dictionary has them after
+    ``batuta grupos carregar``.
     """
     by_form: dict[str, list[Conhecido]] = {}
     for each in document.get("hospitais", ()):
@@ -95,7 +95,7 @@ def _is_day(value: object) -> bool:
 
 
 def _can_be_place(name: str) -> bool:
-    """Return whether a name, such as "HT" or "Santa Casa", may be stored as the name of a place. Words that every offer
+    """Return whether a text such as "HT" or "Santa Casa" may be stored as the name of a place. Words that every offer
     contains are rejected, because they would match all offers.
     """
     return bool(busca(name)) and busca(name) not in _de_toda_oferta()

@@ -98,7 +98,7 @@ class Correcao:
         return [each.name for each in fields(self) if getattr(self, each.name) is not None]
 
     def recusar(self, hoje: date) -> None:
-        """Raise an error for an implausible value. ``hoje`` is today's date in São Paulo."""
+        """Raise an error if a corrected value is implausible. ``hoje`` is today's date in São Paulo."""
         if self.hospital is None and (self.cidade is not None or self.uf is not None):
             raise LugarSemHospital
         if self.uf is not None and self.uf not in ESTADOS:
@@ -110,7 +110,7 @@ class Correcao:
 
 
 def nome_de_lugar(nome: str, nomes: Nomes) -> None:
-    """Raise NaoENome if a text cannot be the name of a hospital."""
+    """Raise NaoENome if a text cannot be a hospital name."""
     score, why = em_duvida(nome, nomes)
     if not score:
         raise NaoENome(motivo=why or "")

@@ -1,4 +1,4 @@
-"""The known names, cached in memory and reloaded when their version changes."""
+"""The known names, cached in memory and reloaded when their version in the database changes."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -78,8 +78,8 @@ class Dicionario:
         return found
 
     def esquecer(self) -> None:
-        """Make the next call check whether the cached names are still current, because this process has just written
-        names.
+        """Make the next call check whether the cached names are still current. Call this method after this process has
+        written names.
         """
         self._looks_at = 0.0
 
@@ -88,7 +88,8 @@ class Dicionario:
     ) -> tuple[str, Writes]:
         """Return the id of a new hospital and the statements that store it.
 
-        The id is derived from name and city, so two processes that create the hospital at the same time create one row.
+        The id is derived from name and city, so two processes that create the same hospital at the same time create
+        only one row.
         """
         id = id_de("hospital", busca(nome), chave(cidade or ""))
         estado = uf if uf is not None and len(uf) == 2 else None
@@ -119,8 +120,8 @@ class Dicionario:
         return Writes(((self.queries.use_hospital_alias, {"id": hospital_id, "forma": busca(nome)}),))
 
     def nova_especialidade(self, nome: str, now: datetime) -> tuple[str, Writes]:
-        """Return the id of a speciality and the statements that store it. A speciality of the vocabulary is stored when
-        a message first names it.
+        """Return a speciality's id and the statements that store the speciality. A speciality in the vocabulary is
+        stored when a message first names it.
         """
         id = id_de("especialidade", chave(nome))
         alias = {
@@ -142,8 +143,8 @@ class Dicionario:
     async def ensinar_hospital(
         self, transaction: Transaction, hospital_id: str, nome: str, *, por: str, regiao: str | None, now: datetime
     ) -> None:
-        """Assign a name to a hospital in a region on behalf of an operator. Delete the aliases with this name that the
-        pipeline inferred.
+        """Assign a name to a hospital in a region on behalf of an operator. Delete the aliases that the pipeline
+        inferred from the same name.
         """
         await transaction.run(self.queries.unlearn_hospital_alias, id=hospital_id, forma=busca(nome))
         for query, values in self.aprende(hospital_id, nome, 1.0, now, por=por).statements:
@@ -165,7 +166,7 @@ class Dicionario:
         now: datetime,
     ) -> str:
         """Return the id of the hospital that an operator names. An unknown hospital is created. If the operator gives
-        no town, the town of the group's region is used.
+        no town, the hospital is assumed to be in the town of the group's region.
         """
         known = await self.nomes_em(transaction)
         found = achar(nome, cidade, uf, regiao, known)
@@ -180,7 +181,8 @@ class Dicionario:
         return id
 
     async def especialidade_de_gestor(self, transaction: Transaction, nome: str, *, now: datetime) -> str:
-        """Return the id of the speciality that an operator names. Raises EspecialidadeDesconhecida.
+        """Return the id of the speciality that an operator names. Raises EspecialidadeDesconhecida if the vocabulary
+        does not have it.
 
         If the vocabulary has the speciality but the database does not, its row is created.
         """
@@ -263,7 +265,7 @@ def _ensinados(hospitals: Sequence[Row], regions: Sequence[Row]) -> dict[tuple[s
 def _canonicos(
     hospitals: Sequence[Row], taught: Mapping[tuple[str, str], frozenset[str]], specialities: Sequence[Row]
 ) -> tuple[tuple[Lugar, ...], tuple[Area, ...]]:
-    """Return the names with which messages are read. Names that the pipeline inferred are not among them, because they
+    """Return the names that are used to read messages. Names that the pipeline inferred are excluded, because they
     would confirm themselves.
     """
     places: dict[str, list[Row]] = {}
@@ -291,8 +293,8 @@ def _canonicos(
 
 @lru_cache(maxsize=2)
 def _vocabulario(lugares: tuple[Lugar, ...], areas: tuple[Area, ...]) -> Vocabulario:
-    """Build the vocabulary, or return the cached one if the names are equal. Building takes 0.1 ms per hospital, and
-    each decision of an operator reads the names again.
+    """Build the vocabulary, or return the cached one if the names are equal. The cache matters because building takes
+    0.1 ms per hospital, and each of an operator's decisions reads the names again.
     """
     return Vocabulario.de(
         {

@@ -1,5 +1,5 @@
-"""Find the hospital or speciality to which a name belongs, and remove a wrong name, because it affects how later
-messages are read.
+"""Find the hospital or speciality to which a name belongs, and remove a wrong name, because a wrong name affects how
+later messages are read.
 """
 
 from datetime import datetime
@@ -31,7 +31,7 @@ class TeachingQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ensinado:
-    """A name, and the hospital or speciality that has it. ``tipo`` is hospital or especialidade. ``por`` is the
+    """A name, and the hospital or speciality that it belongs to. ``tipo`` is hospital or especialidade. ``por`` is the
     operator who added the name, if any.
     """
 
@@ -83,7 +83,7 @@ class Ensino:
         ]
 
     async def _forget(self, transaction: Transaction, owner: Ensinado, nome: str) -> None:
-        """Delete the alias. If it was the main name of a hospital, another name of the hospital becomes the main name."""
+        """Delete the alias. If it was a hospital's main name, another of the hospital's names becomes the main name."""
         if owner.tipo == "especialidade":
             await transaction.run(self._queries.forget_speciality_name, id=owner.id, forma=chave(nome))
             return
@@ -92,7 +92,7 @@ class Ensino:
             await transaction.run(self._queries.rename_hospital, id=owner.id)
 
     async def _note(self, transaction: Transaction, owner: Ensinado, by: str, now: datetime) -> None:
-        """Write the removal of a name to the audit log. Only ids are written, because a name may be any text."""
+        """Record the removal of a name in the audit log. Only ids are written, because a name may be any text."""
         before: dict[str, Json] = {"origem": owner.origem, "por": owner.por, "confirmado": owner.confirmado}
         await self._audit.note(
             transaction, actor=by, action="nome.esquecer", subject=f"{owner.tipo}:{owner.id}", before=before, after=None, now=now

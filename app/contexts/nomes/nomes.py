@@ -1,5 +1,5 @@
-"""Names of places: normalise a name for the search, judge whether a text can be a name, and find the hospital with a
-name.
+"""Names of places: normalise a name for the search, judge whether a text can be a name, and find the hospital that has
+a given name.
 
 The functions are pure: ``Nomes`` contains the known names, and ``achar`` searches them.
 """
@@ -51,7 +51,7 @@ class Conhecido:
 @dataclass(frozen=True, slots=True)
 class Achado:
     """The result of a search for a name. If no hospital has the name, ``id`` is None, and ``score`` is the probability
-    that the text is a new name; 0 means that it is not a name.
+    that the text is a new name; 0 means that the text is not a name.
     """
 
     id: str | None
@@ -62,8 +62,8 @@ class Achado:
 
 @dataclass(frozen=True)
 class Nomes:
-    """The known names. The keys are names in search form. The values are hospitals (``hospitais``) or ids
-    (``especialidades``).
+    """The known names. The keys are names in the normalised form used for searching. The values are hospitals
+    (``hospitais``) or ids (``especialidades``).
     """
 
     versao: int
@@ -73,8 +73,8 @@ class Nomes:
 
     @cached_property
     def formas(self) -> list[str]:
-        """The search forms with which a misspelled name is compared: confirmed names and main names, but not aliases
-        that were found by similarity.
+        """The normalised names with which a misspelled name is compared: confirmed names and main names, but not
+        aliases that were found by similarity.
         """
         return [form for form in self.hospitais if form and self.firmes(form)]
 
@@ -90,7 +90,9 @@ class Nomes:
 
 
 def busca(nome: str) -> str:
-    """Return the search form of a name: abbreviations at the start are expanded, and brackets are removed."""
+    """Return a name in the normalised form used for searching: abbreviations at the start are expanded, and brackets
+    are removed.
+    """
     words = chave(re.sub(r"\([^()]{0,80}\)", " ", nome)).split()
     if not words:
         return ""
@@ -120,8 +122,8 @@ def pode_ser_nome(nome: str, *, eh_especialidade: bool = False) -> tuple[float, 
 
 
 def achar(nome: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado:
-    """Find the hospital with this name. If a city is given, the hospital must be in that city. City and region choose
-    between hospitals with the same name.
+    """Find the hospital with this name. If a city is given, the hospital must be in that city. If several hospitals
+    have the same name, city and region decide between them.
     """
     for form in dict.fromkeys((busca(nome), busca(_SUFFIX.split(nome, maxsplit=1)[0]))):
         found = _choose(nomes.hospitais.get(form, ()) if form else (), cidade, uf, regiao)
@@ -166,8 +168,8 @@ def _choose(
 def _is_there(known: Conhecido, cidade: str | None, uf: str | None, regiao: str | None) -> bool:
     """Return whether a known name applies in the stated town or region.
 
-    A name that the pipeline inferred applies only in the hospital's town, because the same name in another town means
-    another place.
+    A name that the pipeline inferred applies only in the hospital's town, because the same name in another town refers
+    to another place.
     """
     if known.confianca < 1.0:
         town, state = onde(cidade, uf, regiao)
@@ -182,8 +184,8 @@ def _fits(known: str | None, said: str | None) -> bool:
 
 
 def _match_alike(form: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado | None:
-    """Find a known name that is similar to this name. If the best match differs by more than spelling, the field
-    ``como`` of the result is ``parecido`` (similar), because the text may mean another place.
+    """Find a known name that is similar to this name. If the best match differs by more than spelling, the result's
+    field ``como`` is ``parecido`` (similar), because the text may refer to another place.
     """
     if len(form) < 2 * SHORTEST:
         return None

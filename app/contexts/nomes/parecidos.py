@@ -27,7 +27,7 @@ def por_extenso(form: str) -> str:
 
 
 def so_grafia(dito: str, conhecido: str, palavras: Container[str]) -> bool:
-    """Return whether two names, both in search form, differ only in spelling.
+    """Return whether two names, both normalised for searching, differ only in spelling.
 
     ``palavras`` has the correctly spelled words.
     """

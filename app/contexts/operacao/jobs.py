@@ -27,8 +27,8 @@ class Upkeep:
         self._clock = clock
 
     async def heartbeat(self, call: JobCall) -> Outcome:
-        """Write a heartbeat. A successful run proves that the scheduler fires, the API answers and the database accepts
-        a write.
+        """Write a heartbeat. A successful run proves that the scheduler fires jobs, the API answers and the database
+        accepts writes.
         """
         await self._beats.beat("heartbeat", "heartbeat", {"execution": call.key}, now=self._clock.now())
         return Done(items=1)

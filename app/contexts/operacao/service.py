@@ -31,8 +31,8 @@ class Eventos:
         conversation_id: str | None = None,
         props: Mapping[str, Json] | None = None,
     ) -> bool:
-        """Store a business event in the transaction of the change that it reports. Returns False if the event is
-        already stored. ``props`` must not contain personal data.
+        """Store a business event in the transaction that makes the change reported by the event. Returns False if the
+        event is already stored. ``props`` must not contain personal data.
         """
         return bool(
             await transaction.run(

@@ -1,8 +1,8 @@
-"""Offer a vacancy to doctors. Each doctor gets at most one offer of a vacancy, as one message.
+"""Offer a vacancy to doctors. Each doctor gets at most one offer for each vacancy, as one message.
 
 One transaction writes the offers, their messages and the new state of the vacancy. If the process dies before the
 commit, no doctor gets an offer. The queue sends each message later. Before the send, every rule that may hold back or
-block the message is checked again. If the vacancy has been taken, the message is cancelled.
+block the message is checked again. If the vacancy has been taken in the meantime, the message is cancelled.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +46,7 @@ class OfferQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anuncio:
-    """The result of an announcement. ``oferecidas`` has the doctors whose message is queued. ``recusadas`` maps each
+    """The result of offering a vacancy. ``oferecidas`` has the doctors whose message is queued. ``recusadas`` maps each
     doctor who gets no message to the reason.
     """
 
@@ -67,7 +67,7 @@ class Anuncios:
         clock: Clock,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
-        """Build the service. ``wake`` is called after messages were queued, so that a worker sends them."""
+        """Build the service. ``wake`` is called after messages are queued, so that a worker sends them."""
         self._database = database
         self._candidatos = candidatos
         self._fila = fila
@@ -81,8 +81,8 @@ class Anuncios:
     async def anunciar(
         self, id: str, clientes: Sequence[str], *, por: str, gatilho: str | None = None
     ) -> Anuncio | Resposta:
-        """Offer the vacancy to these doctors. If it is no longer available, write nothing and return a ``Resposta``.
-        ``gatilho`` is the switch of the trigger that offers the vacancy, or None if a person offers it.
+        """Offer the vacancy to these doctors. If the vacancy is no longer available, write nothing and return a
+        ``Resposta``. ``gatilho`` is the switch for the trigger that offers the vacancy, or None if a person offers it.
         """
         now, wanted = self._clock.now(), list(dict.fromkeys(clientes))
         async with self._database.transaction() as transaction:
@@ -112,7 +112,7 @@ class Anuncios:
         return await self.anunciar(id, [each.cliente_id for each in best], por=por, gatilho=gatilho)
 
     async def _facts(self, transaction: Transaction, vaga: Row, now: datetime) -> Row:
-        """Return the facts for the text of an offer. Raises an error if the shift has started or the hospital is
+        """Return the facts that an offer's text states. Raises an error if the shift has started or the hospital is
         blocked.
         """
         if turno_de(vaga, self._zone).inicio <= now:

@@ -4,9 +4,9 @@
     +30 never written to, +20 last written to 7 to 30 days ago, −50 less than 7 days ago
     +40 the same speciality, +20 a part of it
 
-A doctor is excluded for one of these reasons: opted out or probably opted out, no valid number, in conversation with
-the team, paused, cooling off, next contact scheduled for later, weekly limit reached, another message queued or in
-doubt, this vacancy or an equal one already offered, another shift at that time.
+A doctor is excluded for one of these reasons: the doctor has opted out or probably opted out, has no valid number, is
+talking with the team, is paused or cooling off, has a next contact scheduled for later, has reached the weekly limit,
+has another message queued or in doubt, was already offered this or an equal vacancy, or has another shift at that time.
 """
 
 import re
@@ -36,7 +36,7 @@ _MIUDAS: Final = frozenset(
 
 
 class Impedimento(StrEnum):
-    """Reasons that prevent an offer of a vacancy to a doctor, in order of precedence."""
+    """Reasons that prevent offering a vacancy to a doctor, in order of precedence."""
 
     DESCONHECIDO = "desconhecido"
     CADASTRO_REMOVIDO = "cadastro_removido"
@@ -90,12 +90,14 @@ class Candidatos:
         self._queries = candidate_queries(database.dialect)
 
     async def candidatos(self, vaga_id: str, limite: int) -> list[Candidato]:
-        """Return the doctors to whom the vacancy may be offered, best first. Raises VagaDesconhecida."""
+        """Return the doctors to whom the vacancy may be offered, best first. Raises VagaDesconhecida if the vacancy
+        does not exist.
+        """
         return list((await self.escolher(vaga_id, limite)).candidatos)
 
     async def escolher(self, vaga_id: str, limite: int) -> Escolha:
         """Choose the best ``limite`` doctors for a vacancy. Count the doctors to whom it may not be offered, by reason.
-        Raises VagaDesconhecida.
+        Raises VagaDesconhecida if the vacancy does not exist.
         """
         vaga = await self._database.one(self._queries.vacancy, id=vaga_id)
         if vaga is None:
@@ -110,15 +112,15 @@ class Candidatos:
         )
 
     async def examinar(self, reading: Reading, vaga: Row, clientes: Sequence[str]) -> dict[str, Candidato]:
-        """Return these doctors by id, each with the reason that prevents an offer of the vacancy (``impedimento``), if
-        any. Unknown ids are omitted.
+        """Return these doctors by id, each with the reason, if any, that prevents offering the vacancy
+        (``impedimento``). Unknown ids are omitted.
         """
         rows = await self._consider(reading, vaga, (), (), clientes, len(clientes))
         return {each.cliente_id: each for each in map(_candidato, rows)}
 
     async def _specialities(self, vaga: Row) -> tuple[list[str], list[str]]:
-        """Return two lists of specialities, as the rows of doctors spell them: those that mean the speciality of the
-        vacancy, and those that are a part of it or contain it.
+        """Return two lists of specialities, spelled as in the doctors' rows: those that mean the vacancy's speciality,
+        and those that are a part of it or contain it.
         """
         names = await self._dicionario.nomes()
         wanted = formas_da_especialidade(names, vaga)
@@ -144,7 +146,7 @@ class Candidatos:
 
 
 def formas_da_especialidade(names: Nomes, vaga: Row) -> set[str]:
-    """Return the search forms of a vacancy's speciality: its name and the spellings of the dictionary."""
+    """Return the normalised forms of a vacancy's speciality: its name and the spellings in the dictionary."""
     forms = {form for form, id in names.especialidades.items() if id == vaga["especialidade_id"]}
     return forms | {chave(vaga["especialidade"])}
 
@@ -153,7 +155,7 @@ def eh_a_mesma(
     escrita: str, procuradas: Collection[str], canonica: Callable[[str], str | None] = lambda _: None
 ) -> bool:
     """Return whether a doctor has the wanted speciality, alone or in a list such as 'UTI / Cardiologia'. ``procuradas``
-    has the search forms of the wanted speciality. ``canonica`` returns the vocabulary's name for a text.
+    has the normalised forms of the wanted speciality. ``canonica`` returns the vocabulary's name for a text.
     """
     parts = (escrita, *_SEPARATES.split(escrita))
     return any(form in procuradas for part in parts for form in (chave(part), chave(canonica(part) or "")) if form)

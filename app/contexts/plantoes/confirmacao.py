@@ -49,7 +49,7 @@ class ConfirmationQueries:
 
 @dataclass(frozen=True, slots=True)
 class Passo:
-    """A change of state that is due at some instant of a shift. ``vence`` returns this instant."""
+    """A state change that becomes due at some instant of a shift. ``vence`` returns this instant."""
 
     de: tuple[StatusDaVaga, ...]
     para: StatusDaVaga
@@ -67,7 +67,7 @@ class Confirmacao:
 
     async def processar_confirmacao_plantao(self, call: JobCall) -> Outcome:
         """Change the state of every vacancy for which a change is due. A shift needs a confirmation ``buffer_horas``
-        hours after its end. The result counts the changes of this run.
+        hours after its end. The result counts the changes made by this run.
         """
         if (buffer := _buffer(call.params.get("buffer_horas"))) is None:
             return Failed(BUFFER_WANTED(most=MOST_BUFFER_HOURS), permanent=True)
@@ -82,8 +82,8 @@ class Confirmacao:
         return Done(items=_count(changed), result=_figures(changed))
 
     async def ask(self) -> Report:
-        """Report shifts that have waited too long for a confirmation, and ended shifts that the job should have changed
-        but that are still reserved.
+        """Report shifts that have been waiting too long for a confirmation, and ended shifts that are still reserved
+        although the job should have changed them.
         """
         now = self._clock.now()
         row = await self._database.one(self._queries.unconfirmed, antes=now - ANSWER_WITHIN)
@@ -101,7 +101,7 @@ class Confirmacao:
         return Check(name="plantoes", section=JOBS_AND_WORKERS, ask=self.ask)
 
     async def _list_due(self, step: Passo) -> list[str]:
-        """Return the ids of all vacancies with a due change of state, oldest day first."""
+        """Return the ids of all vacancies whose state change is due, oldest day first."""
         now, found = self._clock.now(), []
         today = now.astimezone(self._zone).date()
         for status in step.de:
@@ -118,7 +118,7 @@ class Confirmacao:
 
     async def _take(self, id: str, step: Passo) -> bool:
         """Change the state of one vacancy if the change is still due. Returns False if another process or an operator
-        changed the vacancy first.
+        has already changed the vacancy.
         """
         async with self._database.transaction() as transaction:
             vaga, now = await self._transicoes.travar(transaction, id), self._clock.now()

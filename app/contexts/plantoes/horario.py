@@ -28,8 +28,8 @@ _HORA: Final = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::[0-5][0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class Turno:
-    """Start and end of a shift. If hours and period are unknown, ``inicio`` is the end of the day, so that the vacancy
-    stays open until then.
+    """Start and end of a shift. If both hours and period are unknown, ``inicio`` is the end of the day, so that the
+    vacancy stays open until then.
     """
 
     inicio: datetime
@@ -37,8 +37,8 @@ class Turno:
 
 
 def turno_de(vaga: Row | Mapping[str, Any], zone: ZoneInfo) -> Turno:
-    """Return the start and end of a vacancy's shift. If the hour of the end is not after the hour of the start, the
-    shift ends on the next day.
+    """Return when a vacancy's shift starts and ends. If the end hour is not later than the start hour, the shift ends
+    on the next day.
     """
     day: date = vaga["data"]
     usual = _POR_ID.get(vaga["periodo_id"])

@@ -11,7 +11,7 @@ NEAR = 60.0
 
 def achar_hospital(nova: NovaVaga, names: Nomes) -> str:
     """Return the id of the hospital that an operator names. Raises HospitalDesconhecido if no hospital has the name,
-    HospitalParecido if similar names exist, and HospitalDeVarios if several cities have a hospital of this name.
+    HospitalParecido if similar names exist, and HospitalDeVarios if several cities have a hospital with this name.
     """
     found = achar(nova.hospital, nova.cidade, nova.uf, None, names)
     if found.como == "ambiguo":

@@ -1,4 +1,4 @@
-"""Results and errors of actions on a vacancy, and the rules without database access."""
+"""Results and errors of actions on a vacancy, and the rules that need no database access."""
 
 import re
 from datetime import date, timedelta
@@ -70,7 +70,7 @@ class PlantaoComecou(BatutaError):
 
 
 class MotivoDaCancelada(StrEnum):
-    """Reasons for which an operator cancels a vacancy."""
+    """Reasons why an operator may cancel a vacancy."""
 
     NAO_COMPARECEU = "nao_compareceu"
     MEDICO_DESISTIU = "medico_desistiu"
@@ -145,7 +145,7 @@ class Ocupada:
 
 @dataclass(frozen=True, slots=True)
 class Impedida:
-    """Result: the state of the vacancy does not permit the change. ``precisa`` has the states that permit it."""
+    """Result: the vacancy's state does not permit the change. ``precisa`` has the states that permit it."""
 
     id: str
     status: StatusDaVaga

@@ -1,5 +1,5 @@
-"""Convert vacancies and the results of actions to JSON objects for commands and HTTP routes. The objects contain ids of
-doctors, but no names or phone numbers.
+"""Convert vacancies and the results of actions to JSON objects for commands and HTTP routes. The objects contain
+doctors' ids, but no names or phone numbers.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Create, list, reserve, release and end vacancies.
 
 A method that changes a vacancy locks it and checks whether the change is permitted. It writes state, history and event
-in one transaction. If another caller changed the vacancy first, the method raises no error but returns a
+in one transaction. If another caller has already changed the vacancy, the method raises no error but returns a
 ``model.Resposta`` that says so.
 """
 
@@ -92,7 +92,7 @@ class Plantoes:
 
     async def criar(self, nova: NovaVaga, *, por: str) -> str:
         """Create a vacancy and return its id. Raises CampoDaVagaRecusado for an implausible field, and VagaRepetida if
-        an equal vacancy is open.
+        an equal vacancy is already open.
         """
         now = self._clock.now()
         nova.recusar(now.astimezone(self._zone).date())
@@ -148,7 +148,7 @@ class Plantoes:
             )
 
     async def contagem(self) -> dict[StatusDaVaga, int]:
-        """Count the vacancies by state. Vacancies of past days are counted only if they are reserved or wait for a
+        """Count the vacancies by state. Vacancies on past days are counted only if they are reserved or waiting for a
         confirmation.
         """
         today = self._clock.now().astimezone(self._zone).date()
@@ -156,7 +156,7 @@ class Plantoes:
         return {StatusDaVaga(row["status"]): int(row["items"]) for row in rows}
 
     async def registrar_interesse(self, id: str, cliente_id: str, *, por: str) -> Resposta:
-        """Record that a doctor wants the vacancy. This is also possible while the vacancy is reserved, because it may
+        """Record that a doctor wants the vacancy. This is possible even while the vacancy is reserved, because it may
         be released again.
         """
         now, still = self._clock.now(), (*PROCURA, StatusDaVaga.RESERVADA, StatusDaVaga.AGUARDANDO_CONFIRMACAO)
@@ -178,8 +178,8 @@ class Plantoes:
         return Feita(id, status)
 
     async def reservar(self, id: str, cliente_id: str, *, por: str, motivo: str = "reserva") -> Resposta:
-        """Reserve the vacancy for a doctor. If two calls run at the same time, the first one to lock the row succeeds,
-        and the other returns ``Ocupada``.
+        """Reserve the vacancy for a doctor. If two calls run at the same time, the first one to lock the vacancy
+        succeeds, and the other returns ``Ocupada``.
         """
         return await self._change(id, partial(decidir_reserva, quer=cliente_id), por, motivo, cliente_id)
 
@@ -251,7 +251,7 @@ class Plantoes:
 
 
 def _pattern(nome: str) -> str | None:
-    """Return the SQL pattern for names that contain ``nome``. Escapes are unnecessary, because names in search form
+    """Return the SQL pattern for names that contain ``nome``. The pattern needs no escapes, because normalised names
     have only letters, digits and spaces.
     """
     form = chave(nome)
@@ -259,8 +259,8 @@ def _pattern(nome: str) -> str | None:
 
 
 def _horas(nova: NovaVaga) -> tuple[Periodo, str, str]:
-    """Return the period and the hours of a new vacancy. Missing hours are the usual hours of the period. A missing
-    period is derived from the hours.
+    """Return a new vacancy's period and hours. If the hours are missing, the period's usual hours are used. If the
+    period is missing, it is derived from the hours.
     """
     if nova.hora_inicio is None or nova.hora_fim is None:
         assert nova.periodo is not None

@@ -1,7 +1,7 @@
-"""Add one open vacancy of the doctor's speciality to another message, such as a follow-up.
+"""Add one open vacancy in the doctor's speciality to another message, such as a follow-up.
 
 The message is then an offer to the doctor: an acceptance reserves the vacancy, and the vacancy is not offered to the
-doctor again. The state of the vacancy does not change, so it can still be announced to others.
+doctor again. The vacancy's state does not change, so it can still be offered to other doctors.
 """
 
 from collections.abc import Sequence
@@ -30,14 +30,16 @@ class SuggestionQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VagasAbertas:
-    """The vacancies that were open when they were read, the earliest shift first."""
+    """The vacancies that were open when they were read, earliest shift first."""
 
     vagas: Sequence[Row]
     nomes: Nomes
     hoje: date
 
     def da_especialidade(self, escrita: str) -> list[Row]:
-        """Return the vacancies of a doctor's speciality. ``escrita`` is the speciality as the doctor's row spells it."""
+        """Return the vacancies in a doctor's speciality. ``escrita`` is the speciality as spelled in the
+        doctor's row.
+        """
         canonica = self.nomes.vocabulario.especialidades.valor
         return [vaga for vaga in self.vagas if eh_a_mesma(escrita, formas_da_especialidade(self.nomes, vaga), canonica)]
 
@@ -58,7 +60,7 @@ class Sugestoes:
     async def para(
         self, reading: Reading, abertas: VagasAbertas, cliente_id: str, especialidade: str | None
     ) -> Row | None:
-        """Return the vacancy with the earliest shift that may be offered to the doctor, or None."""
+        """Return the vacancy with the earliest shift that may be offered to the doctor, or None if there is none."""
         fitting = abertas.da_especialidade(especialidade) if especialidade else []
         if not fitting:
             return None

@@ -24,7 +24,7 @@ def oferta(nome: str | None, vaga: Row | Mapping[str, Any]) -> str:
 
 
 def fatos_da_vaga(vaga: Row | Mapping[str, Any]) -> str:
-    """List hospital, speciality, day, period and price of a vacancy, one line each."""
+    """List a vacancy's hospital, speciality, day, period and price, one per line."""
     return FATOS.format(
         hospital=_lugar(vaga),
         especialidade=vaga["especialidade"],
@@ -35,7 +35,9 @@ def fatos_da_vaga(vaga: Row | Mapping[str, Any]) -> str:
 
 
 def chamado(nome: str | None) -> str:
-    """Return a comma and the first name of a person, or an empty string if the first word is not a name."""
+    """Return a comma followed by a person's first name. Return an empty string if the first word of the person's name
+    is not a name.
+    """
     first = next(iter((nome or "").split()), "")
     return f", {first[:LONGEST]}" if first.isalpha() else ""
 

@@ -1,7 +1,7 @@
 """Mark vacancies without a doctor as urgent if the briefing names their hospital and day.
 
-Only the active briefing is considered. A vacancy that it no longer names stops being urgent. A vacancy that is created
-later becomes urgent at the next run.
+Only the active briefing is considered. A vacancy that the briefing no longer names stops being urgent. A vacancy that
+is created later becomes urgent at the next run.
 """
 
 import re
@@ -26,7 +26,7 @@ _DAY = re.compile(r"(\d{1,2})/(\d{1,2})(?:/(\d{2}|\d{4}))?")
 @dataclass(frozen=True, slots=True)
 class Urgentes:
     """The result of marking vacancies as urgent: how many are urgent now, how many were changed, and a warning for each
-    line that was not understood.
+    briefing line that was not understood.
     """
 
     total: int
@@ -69,8 +69,8 @@ class Urgencias:
 
 
 def _read(itens: Sequence[Mapping[str, Any]], names: Nomes, today: date) -> tuple[list[dict[str, str]], list[Reason]]:
-    """Return the hospital and the day of each item of the briefing, and a warning for each item without a known
-    hospital or day.
+    """Return the hospital and the day named by each briefing item, and a warning for each item without a known hospital
+    or day.
     """
     found: list[dict[str, str]] = []
     warnings: list[Reason] = []
@@ -88,8 +88,8 @@ def _read(itens: Sequence[Mapping[str, Any]], names: Nomes, today: date) -> tupl
 
 
 def _day(text: str, today: date) -> date | None:
-    """Parse a day. Return None if the text is not a day. A missing year is chosen so that the day is in the future, or
-    in the past by at most PAST.
+    """Parse a day. Return None if the text is not a day. If the year is missing, choose the year in which the day is in
+    the future, or at most PAST ago.
     """
     if (match := _DAY.fullmatch(text)) is None:
         return None

@@ -1,3 +1,3 @@
-"""Quality of the service that doctors receive: alerts about figures, evaluations of conversations, and the guidance for
-the language model that is derived from the evaluations.
+"""The quality of Julia's service to doctors: alerts about figures, evaluations of conversations, and guidance for the
+language model that is derived from the evaluations.
 """

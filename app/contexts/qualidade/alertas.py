@@ -1,8 +1,8 @@
 """Alerts about the service to doctors. Each rule compares a figure with a threshold from the settings.
 
-The rules are a health check, so ``batuta health`` shows the problems. The alert loop of the engine reports the start
-and the end of each problem once. The job ``verificar_alertas`` returns every figure. Findings contain figures and no
-personal data.
+The rules are a health check, so ``batuta health`` shows the problems. The engine's alert loop reports the start and the
+end of each problem once. The job ``verificar_alertas`` returns every figure. Findings contain figures and no personal
+data.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ LOST: Final = {Severity.CRITICAL: 5, Severity.ERROR: 3, Severity.WARNING: 2, Sev
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limiares:
-    """Thresholds of the rules, from the settings."""
+    """The rules' thresholds, from the settings."""
 
     handoff_parte: float = 0.2
     handoff_pico: int = 5
@@ -60,7 +60,7 @@ class Hospital:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Medidas:
     """The figures that the rules compare. ``segundos`` is the mean time until Julia answers. ``esperam`` counts the
-    messages that have no answer yet. A mean is None if there is nothing to count.
+    messages that have not been answered yet. A mean is None if there is nothing to count.
     """
 
     conversas: int = 0
@@ -157,7 +157,7 @@ def _finding(
     since: datetime | None = None,
     **facts: object,
 ) -> Finding:
-    """Build the finding ``alertas.{what}``. ``found`` is the figure as text for operators."""
+    """Build the finding ``alertas.{what}``. ``found`` is the figure, formatted for operators."""
     shown = f"{limit:.0%}" if isinstance(limit, float) else str(limit)
     return Finding(
         severity=severity,
@@ -240,7 +240,7 @@ class Alertas:
         )
 
     async def verificar_alertas(self, call: JobCall) -> Outcome:
-        """Return every figure and the findings. The alert loop of the engine sends the alerts."""
+        """Return every figure and the findings. The engine's alert loop sends the alerts."""
         measured = await self.medir()
         found = julgar(measured, self._limiares)
         alerts: list[Json] = [

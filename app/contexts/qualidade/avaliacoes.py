@@ -3,7 +3,7 @@
 no model, or its budget is spent  ──▶ the rules evaluate (``avaliador = regras``)
 the model fills in the form       ──▶ its evaluation is stored (``avaliador = modelo``)
 the answer is unreadable          ──▶ a later run queries again; after three unreadable answers the rules evaluate
-the model does not answer         ──▶ the run ends with its reason; the conversation waits
+the model does not answer         ──▶ the run ends with the reason; the conversation waits
 """
 
 from collections import Counter
@@ -89,8 +89,8 @@ class Avaliacoes:
         ids: Ids,
         clock: Clock,
     ) -> None:
-        """Build the service. If ``llm`` is None, rules evaluate the conversations. An open conversation is quiet if
-        ``quieta_apos`` has passed since its last message.
+        """Build the service. If ``llm`` is None, rules evaluate the conversations. An open conversation counts as quiet
+        when ``quieta_apos`` has passed since its last message.
         """
         self._database = database
         self._orientacoes = orientacoes
@@ -141,7 +141,7 @@ class Avaliacoes:
 
     async def corrigir(self, id: str, nota: int, *, por: str, motivo: str) -> Row:
         """Store the score that a person gives a conversation, with the reason. Personal data in the reason is masked. A
-        later correction replaces an earlier correction.
+        later correction replaces an earlier one.
         """
         before, now = await self.ver(id), self._clock.now()
         reason = sem_nomes(motivo, [before["primeiro_nome"], before["sobrenome"]])[:LONGEST_CORRECTION]

@@ -45,8 +45,8 @@ COM_ORIENTACAO: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notas:
-    """The evaluation of a conversation: scores from 1 to 10, with short comments. The rules cannot determine every
-    score; such a score is None.
+    """A conversation's evaluation: scores from 1 to 10, with short comments. The rules cannot determine every score; a
+    score that they cannot determine is None.
     """
 
     geral: int
@@ -60,7 +60,9 @@ class Notas:
 
 
 def por_regras(estagio: str, mensagens: Sequence[Row | Mapping[str, Any]]) -> Notas:
-    """Evaluate a conversation by rules, from its stage, the classes of the inbound messages and the sent texts."""
+    """Evaluate a conversation using rules, from its stage, the classes of the inbound messages and the texts that were
+    sent.
+    """
     classes = [each["classe"] for each in mensagens if each["tipo"] == "entrada"]
     sent = [each["conteudo"] for each in mensagens if each["tipo"] == "saida"]
     is_opt_out, objections = "opt_out" in classes, classes.count("objecao")
@@ -80,7 +82,7 @@ def por_regras(estagio: str, mensagens: Sequence[Row | Mapping[str, Any]]) -> No
 
 
 def ler_resposta(documento: Json) -> Notas | None:
-    """Return the scores of the model's answer, or None if the answer does not have the required form."""
+    """Return the scores in the model's answer, or None if the answer does not have the required form."""
     if not isinstance(documento, Mapping):
         return None
     scores = {name: documento.get(name) for name in (*NOTAS, "geral")}
@@ -94,7 +96,7 @@ def ler_resposta(documento: Json) -> Notas | None:
 
 
 def transcrever(mensagens: Sequence[Row | Mapping[str, Any]], nomes: Sequence[str | None]) -> str:
-    """Write the conversation for the model, without numbers, addresses and the names of the doctor."""
+    """Write the conversation for the model, without numbers, addresses and the doctor's names."""
     who = {"entrada": "médico", "saida": "Julia"}
     lines = [f"{_author(each, who)}: {sem_nomes(str(each['conteudo']), nomes)}" for each in mensagens]
     return "\n".join(lines)
@@ -114,7 +116,7 @@ def _author(mensagem: Row | Mapping[str, Any], who: Mapping[str, str]) -> str:
 
 
 def _lines(said: Sequence[Json]) -> list[str]:
-    """Return at most five sentences, each on one line, shortened, and without phone numbers."""
+    """Return at most five sentences, each shortened to one line and without phone numbers."""
     lines = (" ".join(mask_text(each, LONGEST_LINE).split()) for each in said[:MOST_LINES])
     return [each for each in lines if each]
 

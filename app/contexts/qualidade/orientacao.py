@@ -1,7 +1,7 @@
 """The guidance for the language model: a text that summarises evaluations and people's corrections. Every version is
 kept.
 
-Rules compose the text from stored sentences, so that it contains only what evaluations say. If there are no new
+Rules compose the guidance from stored sentences, so that it contains only what evaluations say. If there are no new
 evaluations, the active version remains.
 """
 
@@ -30,15 +30,15 @@ NOTHING_TO_CONDENSE = define(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condensada:
-    """The text of the guidance, and the number of evaluations and corrections that it summarises."""
+    """The guidance text, and the number of evaluations and corrections that it summarises."""
 
     texto: str
     base: Mapping[str, Json]
 
 
 def condensar(avaliacoes: Sequence[Row | Mapping[str, Any]]) -> Condensada | None:
-    """Summarise evaluations (newest first): corrections of people, then the most frequent sentences. Return None if
-    there is nothing to say.
+    """Summarise evaluations (given newest first): people's corrections, then the most frequent sentences. Return None
+    if there is nothing to say.
     """
     corrected = [each for each in avaliacoes if each["nota_corrigida"] is not None and each["correcao"]]
     good = [each for each in avaliacoes if each["nota"] >= GOOD]
@@ -94,7 +94,9 @@ class Orientacoes:
         return await self._database.all(self._queries.versions, nome=NOME, limite=MOST_VERSIONS)
 
     async def atualizar_prompt_feedback(self, call: JobCall) -> Outcome:
-        """Write a new version of the guidance if the text made from the evaluations differs from the active version."""
+        """Write a new version of the guidance if the text composed from the evaluations differs from the active
+        version.
+        """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             rows = await transaction.all(self._queries.evaluated, since=now - RECENT, limite=MOST_EVALUATIONS)

@@ -1,1 +1,1 @@
-"""Reports about a part of a day or a week. Each report is computed once and sent once."""
+"""Reports about part of a day or about a week. Each report is computed once and sent once."""

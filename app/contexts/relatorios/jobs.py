@@ -1,4 +1,4 @@
-"""Jobs that create the reports: ``report-periodo?tipo=`` for a part of a day, and ``report-semanal`` for a week."""
+"""Jobs that create the reports: ``report-periodo?tipo=`` for part of a day, and ``report-semanal`` for a week."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -40,7 +40,7 @@ class ReportJobs:
         return {"report-periodo": self.report_periodo, "report-semanal": self.report_semanal}
 
     async def report_periodo(self, call: JobCall) -> Outcome:
-        """Create the report of a part of the day, for today or the day in ``data``. If that part has not ended yet,
+        """Create the report for part of a day, either today or the day in ``data``. If that part has not ended yet,
         only return the figures.
         """
         tipo = call.params.get("tipo")
@@ -51,7 +51,7 @@ class ReportJobs:
         return await self._report(parte_do_dia(Tipo(tipo), day, self._zone), call)
 
     async def report_semanal(self, call: JobCall) -> Outcome:
-        """Create the report of the previous week, or of the week that contains the day in ``data``."""
+        """Create the report for the previous week, or for the week that contains the day in ``data``."""
         if (day := self._day(call)) is None:
             return Failed(DAY_WANTED(), permanent=True)
         wanted = day if DATA in call.params else day - WEEK

@@ -1,8 +1,8 @@
-"""The periods of the reports, in local time.
+"""The periods that reports cover, in local time.
 
     manha 00–10 h    almoco 10–13 h    tarde 13–17 h    fim_dia 17–20 h    semanal Monday to Sunday
 
-The limits of a period are fixed, so a late run counts the same rows as a run on time.
+A period's limits are fixed, so a late run counts the same rows as a run on time.
 """
 
 from datetime import date, datetime, time, timedelta
@@ -30,7 +30,7 @@ TOLERANCE: Final = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Periodo:
-    """The period of a report. It includes ``inicio`` and ends before ``fim``."""
+    """The period that a report covers. It includes ``inicio`` and ends before ``fim``."""
 
     tipo: Tipo
     inicio: datetime

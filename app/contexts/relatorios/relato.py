@@ -14,7 +14,7 @@ RATED: Final = ("periodo", "dia")
 
 
 def taxas(metricas: Mapping[str, Any]) -> dict[str, Json]:
-    """Return the figures of a report. Add the response rate to each section that counts doctors."""
+    """Return a report's figures, with the response rate added to each section that counts doctors."""
     return {
         part: {**figures, "taxa_resposta": taxa_de_resposta(figures)} if part in RATED else dict(figures)
         for part, figures in metricas.items()
@@ -39,7 +39,7 @@ def relatorio_em_palavras(relatorio: Relatorio, zone: ZoneInfo) -> dict[str, Any
 
 
 def texto_do_relatorio(relatorio: Relatorio, texts: Texts, zone: ZoneInfo) -> str:
-    """Write the report as lines of text in the operators' language. It contains no personal data."""
+    """Write the report as lines of text in the operators' language. The text contains no personal data."""
     return "\n".join(linhas(relatorio, texts, zone))
 
 
@@ -61,8 +61,8 @@ def linhas(relatorio: Relatorio, texts: Texts, zone: ZoneInfo) -> Iterator[str]:
 
 
 def titulo(relatorio: Relatorio, texts: Texts, zone: ZoneInfo) -> str:
-    """Return the title of a report, with the start and the end of its period in local time. The last day of a weekly
-    report is the Sunday.
+    """Return a report's title, with the start and the end of its period in local time. The last day of a weekly report
+    is the Sunday.
     """
     starts, ends = relatorio.periodo.inicio.astimezone(zone), relatorio.periodo.fim.astimezone(zone)
     facts: dict[str, object] = {"dia": texts.day(starts.date()), "de": starts.hour, "ate": ends.hour}

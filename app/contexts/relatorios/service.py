@@ -1,4 +1,4 @@
-"""Count the figures of a period, store its report once, and send the report to each destination at most once.
+"""Count a period's figures, store its report once, and send the report to each destination at most once.
 
 no row ──▶ enviando ──▶ enviado
                │ ├────▶ recusado: the next run sends it
@@ -48,7 +48,7 @@ class Relatorio:
 
 
 class Destino(Protocol):
-    """A destination of reports. ``nome`` is one of DESTINOS."""
+    """A destination for reports. ``nome`` is one of DESTINOS."""
 
     @property
     def nome(self) -> str: ...
@@ -80,12 +80,12 @@ class Relatorios:
         self._queries = load_queries(ReportQueries, "relatorios.sql", database.dialect)
 
     async def contar(self, periodo: Periodo) -> dict[str, Json]:
-        """Count the figures of a period without storing a report."""
+        """Count a period's figures without storing a report."""
         async with self._database.snapshot() as reading:
             return await self._count(reading, periodo)
 
     async def fazer(self, periodo: Periodo, *, por: str) -> Relatorio:
-        """Return the report of the period. The first call computes and stores the report. Later calls return the stored
+        """Return the period's report. The first call computes and stores the report. Later calls return the stored
         report.
         """
         wanted = {"tipo": periodo.tipo.value, "inicio": periodo.inicio}
@@ -110,8 +110,8 @@ class Relatorios:
         return await self.ver(relatorio.id)
 
     async def entregar_recusados(self, *, exceto: str) -> None:
-        """Send again the reports of the last 24 hours that a destination refused, except the report ``exceto``, which
-        the caller sends itself.
+        """Resend the reports that a destination refused in the last 24 hours. The report ``exceto`` is skipped, because
+        the caller sends it.
         """
         since = self._clock.now() - RETRY_FOR
         for destino in self.destinos:
@@ -135,8 +135,8 @@ class Relatorios:
         return [_relatorio(row) for row in rows]
 
     async def nao_entregues(self) -> Row:
-        """Return the number of deliveries of the last day (``items``) that were refused or are uncertain, and the time
-        of the first of them (``desde``).
+        """Return the number of deliveries in the last day (``items``) that were refused or are uncertain, and the time
+        of the oldest of them (``desde``).
         """
         now = self._clock.now()
         row = await self._database.one(self._queries.undelivered, depois=now - RETRY_FOR, abandonado=now - ABANDONED)
@@ -154,8 +154,8 @@ class Relatorios:
         return Check(name="relatorios", section=JOBS_AND_WORKERS, ask=self.ask)
 
     async def _deliver(self, destino: Destino, relatorio: Relatorio, de_novo: bool) -> None:
-        """Send the report to one destination, unless it has already received it. The intent is stored before the
-        request is made.
+        """Send the report to one destination, unless it has already received the report. The intent to send it is
+        stored before the request is made.
         """
         now, key = self._clock.now(), {"id": relatorio.id, "destino": destino.nome}
         claimed = await self._database.run(

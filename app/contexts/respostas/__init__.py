@@ -1,3 +1,3 @@
-"""Answers to inbound messages: an answer for each class of message. Outside the sending hours, Julia only acknowledges
-a message, and answers it in the morning.
+"""Answers to inbound messages, depending on the class of each message. Outside the sending hours, Julia only
+acknowledges a message, and answers it in the morning.
 """

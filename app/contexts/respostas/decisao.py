@@ -48,7 +48,7 @@ _IDENTITY: Final = re.compile(
 class Fatos:
     """Stored facts about the doctor who wrote. ``oferta`` is the vacancy that the last message to the doctor offers.
     ``abertas`` counts the offers that the doctor can still accept. ``reserva`` is the doctor's next reserved vacancy.
-    ``a_confirmar`` is a vacancy that the doctor accepted and its poster has not confirmed yet.
+    ``a_confirmar`` is a vacancy that the doctor has accepted but its poster has not yet confirmed.
     """
 
     nome: str | None = None
@@ -109,7 +109,7 @@ def decidir(leitura: Leitura, texto: str, fatos: Fatos) -> Reacao | Reservar | N
 
 
 def reservada(resposta: Resposta, vaga: Vaga, fatos: Fatos) -> Reacao:
-    """Return the answer to a doctor that states the result of an attempt to reserve ``vaga``."""
+    """Return the answer that tells a doctor the result of an attempt to reserve ``vaga``."""
     match resposta:
         case Feita() if vaga["origem"] == FROM_GROUP:
             reaction = _say(textos.RESERVADO_DE_GRUPO, fatos, vaga, motivo=MotivoDaPendencia.CONFIRMAR_VAGA)
@@ -123,13 +123,15 @@ def reservada(resposta: Resposta, vaga: Vaga, fatos: Fatos) -> Reacao:
 
 
 def a_confirmar(vaga: Vaga, fatos: Fatos, *, ate: datetime) -> Reacao:
-    """Return the answer that informs a doctor that the poster must confirm the vacancy by the local time ``ate``."""
+    """Return the answer that tells a doctor that the person who posted the vacancy must confirm it by the local time
+    ``ate``.
+    """
     said = _say(textos.A_CONFIRMAR, fatos, vaga, estagio=Estagio.NEGOCIANDO)
     return replace(said, texto=f"{said.texto} {textos.PRAZO.format(ate=quando(ate))}")
 
 
 def recebimento(classe: Classe, fatos: Fatos) -> str:
-    """Return the name of the text that acknowledges a message from outside the sending hours."""
+    """Return the name of the text that acknowledges a message received outside the sending hours."""
     match classe:
         case Classe.ACEITE:
             return "aceite_vaga"
@@ -142,9 +144,9 @@ def recebimento(classe: Classe, fatos: Fatos) -> str:
 
 
 def _accept(fatos: Fatos) -> Reacao | Reservar:
-    """Decide about a doctor's acceptance. The vacancy is reserved only if the last message offers it, it is still
-    available, and the doctor has no other open offer. If it is unclear which vacancy the doctor accepts, a person
-    decides.
+    """Decide what to do when a doctor accepts an offer. The vacancy is reserved only if the last message offers it, it
+    is still available, and the doctor has no other open offer. If it is unclear which vacancy the doctor accepts, a
+    person decides.
     """
     if fatos.oferta is not None and fatos.oferta_aberta and fatos.abertas == 1:
         return Reservar(fatos.oferta)

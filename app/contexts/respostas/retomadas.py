@@ -1,8 +1,8 @@
 """The morning job: answer the messages that arrived outside the sending hours.
 
 Each conversation gets one answer to all its messages. The transaction that queues the answer also links these messages
-to it, so that a crash neither loses nor repeats an answer. The messages are marked as processed when the answer was
-sent, or when it will not be sent.
+to it, so that a crash neither loses nor repeats an answer. The messages are marked as processed once the answer has
+been sent, or will not be sent.
 """
 
 from datetime import datetime, timedelta
@@ -38,7 +38,7 @@ class Retomadas:
         self._clock = clock
 
     async def processar_retomadas(self, call: JobCall) -> Outcome:
-        """Queue the morning answers, starting with the conversation that has waited longest. The result counts
+        """Queue the morning answers, starting with the conversation that has been waiting longest. The result counts
         conversations.
         """
         if not self._respostas.is_open(self._clock.now()):
@@ -52,7 +52,7 @@ class Retomadas:
         return Done(items=sum(counted.values()), result=_figures(counted))
 
     async def ask(self) -> Report:
-        """Report messages from outside the sending hours that no run of the job has answered."""
+        """Report messages received outside the sending hours that no run of the job has answered."""
         rows, now = await self._database.all(self._respostas.queries.waiting), self._clock.now()
         late = [row for row in rows if row["desde"] < now - LATE]
         since = min((row["desde"] for row in late), default=None)
@@ -63,8 +63,8 @@ class Retomadas:
         return Check(name="retomadas", section=JOBS_AND_WORKERS, ask=self.ask)
 
     async def _resume(self, conversa_id: str, cliente_id: str) -> str | None:
-        """Answer one conversation in the morning. Return the name of the result, or None if another process handled the
-        conversation first.
+        """Answer one conversation in the morning. Return the name of the result, or None if another process has already
+        handled the conversation.
         """
         now, queries = self._clock.now(), self._respostas.queries
         async with self._database.transaction() as transaction:
@@ -92,8 +92,8 @@ class Retomadas:
             return "enfileiradas"
 
     async def _react(self, transaction: Transaction, came: Recebida, night: Row, now: datetime) -> Reacao:
-        """Decide the answer to one message that arrived outside the sending hours. If no rule fits, a
-        person answers.
+        """Decide the answer to one message that arrived outside the sending hours. If no rule fits, the message is left
+        to a person.
         """
         fatos = await self._respostas.fatos(transaction, came.cliente_id, now)
         decided = decidir(ler(night["conteudo"]), night["conteudo"], fatos)

@@ -1,11 +1,10 @@
 """Answer each inbound message once, in the transaction that records it.
 
-    inside the sending hours   ──▶ an answer by class, an entry for a person, or both
+    inside the sending hours   ──▶ an answer by class, a pending entry for a person, or both
     outside the sending hours  ──▶ a row of ``mensagens_fora_horario`` and at most one acknowledgement in six hours
     an acceptance, at any hour ──▶ an attempt to reserve the vacancy, and an answer that states its result
 
-If no rule answers a message, it enters the pending list. If an answer cannot be sent, its message enters the pending
-list too.
+If no rule answers a message, or if its answer cannot be sent, the message enters the pending list.
 """
 
 from collections.abc import Sequence
@@ -94,7 +93,7 @@ class PartesDaResposta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recebida:
-    """The fields of a doctor's inbound message that are needed to answer it."""
+    """The fields of a doctor's inbound message that Julia needs to answer it."""
 
     message_id: str
     cliente_id: str
@@ -113,7 +112,7 @@ class Respostas:
         return self._parts.hours.next_open(at, self._parts.zone) == at
 
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
-        """Answer or acknowledge a message of a doctor. Return None if a person has to read it."""
+        """Answer or acknowledge a doctor's message. Return None if a person has to read it."""
         came = _came(mensagem)
         if came is None:
             return None
@@ -134,8 +133,8 @@ class Respostas:
     async def reservar(self, transaction: Transaction, came: Recebida, vaga: Vaga, fatos: Fatos) -> Reacao:
         """Try to reserve the vacancy for the doctor. Return the answer that states the result.
 
-        If the vacancy comes from a group, its poster must first confirm the doctor. If Julia cannot ask the poster, the
-        vacancy is reserved at once and a person of the team asks the poster.
+        If the vacancy comes from a group, the person who posted it must first confirm the doctor. If Julia cannot ask
+        that person, the vacancy is reserved immediately, and a team member asks instead.
         """
         motivo = f"aceite:{came.message_id}"
         if vaga["origem"] == FROM_GROUP:
@@ -168,8 +167,8 @@ class Respostas:
         )
 
     async def aplicar(self, transaction: Transaction, came: Recebida, reacao: Reacao, now: datetime) -> None:
-        """Store the effects of Julia's decision about an inbound message: an entry of the pending list, and the stage
-        of the conversation.
+        """Store the effects of Julia's decision about an inbound message: an entry in the pending list, and the
+        conversation's stage.
         """
         if reacao.motivo is not None:
             await self.pedir_pessoa(transaction, came, reacao.motivo, now)
@@ -192,15 +191,15 @@ class Respostas:
         )
 
     async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Record that the answer to messages from outside the sending hours was sent, and escalate the
-        conversation if it needs a person.
+        """Record that the answer to messages received outside the sending hours was sent, and escalate the conversation
+        if it needs a person.
         """
         if mensagem.tipo == Tipo.RETOMADA.value:
             await transaction.run(self.queries.settle, retomada_id=mensagem.id, resultado=SENT, now=mensagem.em)
         await self._escalate(transaction, mensagem)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Ask a person of the team to answer, because Julia's answer will not be sent."""
+        """Ask a team member to answer, because Julia's answer will not be sent."""
         await self._escalate(transaction, mensagem)
         if mensagem.tipo == Tipo.RECEBIMENTO.value:
             await transaction.run(self.queries.unacknowledge, id=mensagem.id)
@@ -226,8 +225,8 @@ class Respostas:
     async def retomar(
         self, transaction: Transaction, came: Recebida, nights: Sequence[Row], reacoes: Sequence[Reacao], now: datetime
     ) -> None:
-        """Queue one answer to all messages of a conversation that arrived outside the sending hours. ``came`` is the
-        last of them.
+        """Queue one answer to all messages in a conversation that arrived outside the sending hours. ``came`` is the
+        last of these messages.
         """
         for each in reacoes:
             await self.aplicar(transaction, came, each, now)
@@ -316,8 +315,8 @@ class Respostas:
         return id
 
     async def _escalate(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Hand the conversation to a person after Julia's acknowledgement was sent or has ended, because the doctor
-        asks for a person. Escalating earlier would hold back the acknowledgement.
+        """Hand a conversation to a person because the doctor asks for one. This method is called only after Julia's
+        acknowledgement was sent or has ended, because an earlier escalation would hold back the acknowledgement.
         """
         if mensagem.metadata.get(ESCALATES) and mensagem.conversa_id is not None:
             motivo = MotivoDaPendencia.PEDE_PESSOA.value
@@ -329,8 +328,8 @@ class Respostas:
 def _came(mensagem: MensagemRecebida) -> Recebida | None:
     """Return the message if Julia may answer it, otherwise None.
 
-    Julia does not answer strangers, media without text, a conversation that a person handles, an opt-out, or a message
-    that an earlier listener handled.
+    Julia does not answer strangers, media without text, opt-outs, messages in a conversation that a person is handling,
+    or messages that an earlier listener has handled.
     """
     if mensagem.feitos or mensagem.com_pessoa or not mensagem.texto.strip() or mensagem.tipo_cliente != "medico":
         return None

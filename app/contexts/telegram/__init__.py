@@ -1,1 +1,1 @@
-"""Telegram: accounts, messages in both directions, past messages of chats, and actions on sent messages."""
+"""Telegram: accounts, messages in both directions, chats' past messages, and actions on sent messages."""

@@ -1,5 +1,5 @@
-"""Files of queued messages. The database stores each file until it is sent, because the worker that sends it may run on
-another machine.
+"""Files attached to queued messages. The database stores each file until it is sent, because the worker that sends it
+may run on another machine.
 """
 
 from typing import Final
@@ -66,5 +66,5 @@ def arquivo_de(nome: str, mime: str, conteudo: bytes, texto: str) -> Arquivo:
 
 
 def anexo_de(arquivo: Arquivo) -> Json:
-    """Describe a file in the metadata of its message."""
+    """Describe a file in its message's metadata."""
     return {"nome": arquivo.nome, "mime": arquivo.mime, "tamanho": len(arquivo.conteudo)}

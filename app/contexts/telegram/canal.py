@@ -1,8 +1,8 @@
 """Telegram as a channel of the send protocol.
 
-Every attempt to send a message has the same random_id, so the server sends the message only once. If it is in doubt
-whether a message was sent, the channel searches the history of the chat, which works even after the server has
-forgotten the random_id. A message that the complete history lacks was not sent.
+All attempts to send a message have the same random_id, so the server sends the message only once. If it is unknown
+whether a message was sent, the channel searches the chat's history, which works even after the server has forgotten the
+random_id. A message that is missing from the complete history was not sent.
 """
 
 from collections.abc import Callable, Sequence
@@ -90,15 +90,15 @@ NO_CHAT = define("telegram_sem_chat", "the account does not know the chat of the
 
 
 def random_id_of(id: str) -> int:
-    """Return the random_id of a queued message. Its 63 bits are derived from the id of the row, so every retry has the
-    same random_id.
+    """Return a queued message's random_id. Its 63 bits are derived from the row's id, so every retry has the same
+    random_id.
     """
     return int.from_bytes(blake2b(id.encode(), digest_size=8).digest()) >> 1
 
 
 def texto_de(mensagem: MensagemVista) -> str:
-    """Return the text under which a message is queued and recorded. For a message without text, it is the type of the
-    file in brackets.
+    """Return the text under which a message is queued and recorded. For a message without text, this is the file type
+    in brackets.
     """
     return mensagem.texto or f"[{'mensagem' if mensagem.midia is None else mensagem.midia.tipo}]"
 
