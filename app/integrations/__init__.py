@@ -1,1 +1,3 @@
-"""Clients of external services, one folder each. They translate errors into the types of ``app/contexts``."""
+"""Clients for external services, one folder each. They translate errors into the types that
+``app/contexts`` defines.
+"""

@@ -154,7 +154,7 @@ class CanalTelegram:
         return PorConta(canal=self, conta=conta, linha=linha, peer=entidade.peer, origem=origem, ticket=own.ticket)
 
     async def _resolve(self, linha: Linha, mensagem: Mensagem) -> Entidade | Recusada | Snooze:
-        """Find the recipient at Telegram, and link the recipient's Telegram address to the phone number."""
+        """Find the recipient on Telegram, and link the recipient's Telegram address to the phone number."""
         destino = await self.entidades.destino(self.database, linha.conta, mensagem.telefone)
         found = await chamar(
             lambda limit: linha.resolve(destino, limit=limit), self.prazos.entity, self.clock, "resolve"
@@ -184,8 +184,8 @@ class CanalTelegram:
         return Origem(chat.peer, int(asked["mensagem"]))
 
     async def _find_earlier_send(self, linha: Linha, fatos: Fatos, hash: str, peer: Peer) -> Lembrada | Snooze | None:
-        """Search the chat for the message. It may already have been sent if an earlier attempt was made or the database
-        was restored.
+        """Search the chat for the message, which may already have been sent by an earlier attempt or before the
+        database was restored.
         """
         created_at, now = fatos.pedido.created_at, self.clock.now()
         blind = await blind_since(self.database, created_at, now)
@@ -353,8 +353,8 @@ def _flood_reason(metodo: Metodo, wait: timedelta) -> str:
 
 
 def _report_of(result: SendResult) -> EffectReport:
-    """Translate an answer of Telegram into a report for the circuit breaker of the account. A flood wait (Telegram
-    accepts no request until an instant) is not a failure, because it is stored separately.
+    """Translate an answer from Telegram into a report for the account's circuit breaker. A flood wait (Telegram accepts
+    no request until an instant) is not a failure, because it is stored separately.
     """
     match result:
         case Sent() | AlreadySent() | PeerUnknown() | PeerBlocked() | FloodWait() | SlowMode():

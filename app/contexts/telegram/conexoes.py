@@ -4,10 +4,10 @@
                          │ failure: a pause that doubles up to five minutes
                          └ revoked or banned: the account waits for a person
 
-A step is one action of the diagram: connect, receive or probe (a request that checks whether the connection is alive).
+A step is one action in the diagram: connect, receive or probe (a request that checks whether the connection is alive).
 Each account runs at most one step at a time, in a separate task with a deadline. A tick of the loop starts the due
-steps and does not wait for them, so an account that hangs delays only itself. If a step, or the close of a connection,
-ignores its cancellation, the tick requests a restart of the process, because nothing else can end it.
+steps and does not wait for them, so an account that hangs delays only itself. If a step or the closing of a connection
+ignores its cancellation, the tick requests a restart of the process, because nothing else can stop it.
 """
 
 import asyncio
@@ -71,13 +71,13 @@ SYSTEM: Final = "telegram"
 
 class Recebedor(Protocol):
     async def guardar(self, conta: str, recebidas: Novidades) -> None:
-        """Store updates of an account, and in the same transaction the position after them in the stream of updates."""
+        """Store an account's updates and, in the same transaction, the position after them in the stream of updates."""
 
 
 @dataclass(slots=True)
 class Conexao:
-    """The connection of one account in this process. ``until`` is the end of the pause after a failure. ``began`` is
-    the start of the current step, and ``closed_at`` is the start of ``closing``, both on the monotonic clock.
+    """One account's connection in this process. ``until`` is the end of the pause after a failure. ``began`` is the
+    start of the current step, and ``closed_at`` is the start of ``closing``, both on the monotonic clock.
 
     ``closing`` is the task that closes the previous connection. A new connection is opened only after this task has
     released the session.
@@ -121,7 +121,7 @@ class Conexoes:
 
     @property
     def is_busy(self) -> bool:
-        """Whether any account is connecting, receiving or probing now."""
+        """Whether any account is currently connecting, receiving or probing."""
         return any(each.step is not None for each in self._open.values())
 
     def retry_at(self, conta: str) -> datetime:
@@ -151,14 +151,14 @@ class Conexoes:
         return Idle(self._next_look(now))
 
     def _require_end(self, task: asyncio.Task[None], began: float, limit: timedelta, what: str) -> None:
-        """Raise CancelIgnored if a task of an account still runs long after it was cancelled at its limit. The error
-        restarts the process.
+        """Raise CancelIgnored if an account's task reached its time limit, was cancelled, and is still running long
+        afterwards. The error restarts the process.
         """
         if self.clock.monotonic() - began > (limit + CANCEL_GRACE).total_seconds():
             raise CancelIgnored(loop=self.name, what=what, stack=task_stack(task))
 
     async def finish_steps(self) -> None:
-        """Wait for the steps (connect, receive or probe) that are running now."""
+        """Wait for the steps (connect, receive or probe) that are currently running."""
         await asyncio.gather(*(each.step for each in self._open.values() if each.step is not None))
 
     def _next_look(self, now: datetime) -> datetime:
@@ -166,8 +166,8 @@ class Conexoes:
         return min([*(each for each in pauses if each > now), now + EVERY])
 
     def _next_step(self, known: Conexao, now: datetime) -> Coroutine[Any, Any, None] | None:
-        """Return the next step of the account: connect, receive or probe. Return None if the account must wait because
-        of a pause, a flood wait, or an old connection that is still being closed.
+        """Return the account's next step: connect, receive or probe. Return None if the account must wait because of a
+        pause, a flood wait, or an old connection that is still being closed.
         """
         if known.closing is not None or (known.until is not None and known.until > now):
             return None
@@ -229,7 +229,7 @@ class Conexoes:
         await self._fail(known, alive)
 
     async def _renew(self, known: Conexao) -> None:
-        """Renew the ownership of the session without a probe. This is needed while Telegram accepts no probe of the
+        """Renew the ownership of the session without a probe. This is needed while Telegram accepts no probe from the
         account.
         """
         known.probed_at = self.clock.now()
@@ -254,8 +254,8 @@ class Conexoes:
                 await self._drop(known, kept.why)
 
     async def failed(self, linha: Linha, failure: Falha) -> None:
-        """Apply the consequence of a failed request to the account. Several requests may report the loss of the same
-        connection, so a failure of a connection that was already replaced is ignored.
+        """Apply a failed request's consequence to the account. Several requests may report the loss of the same
+        connection, so a failure is ignored if its connection has already been replaced.
         """
         known = self._open.get(linha.conta)
         if known is not None and known.linha is linha:
@@ -287,7 +287,7 @@ class Conexoes:
                 await self._drop(known, why)
 
     async def esperar(self, conta: str, metodo: Metodo, wait: timedelta) -> datetime:
-        """Store a flood wait, which is extended at random by up to a tenth. Return the time at which it ends."""
+        """Store a flood wait, extended by a random amount of up to a tenth. Return the time at which it ends."""
         until = self.clock.now() + wait * (1 + self.chance() / 10)
         await self.contas.esperar(conta, metodo, until, FLOOD(metodo=metodo.value, seconds=round(wait.total_seconds())))
         return until
@@ -299,8 +299,8 @@ class Conexoes:
         await self._stored(self.contas.caiu(known.conta.id, why))
 
     async def _stored(self, work: Awaitable[T]) -> T:
-        """Return the result of a call to the database. Raise StoreTimeout if it takes too long. The message of the
-        request then waits for the database, and no attempt is counted.
+        """Await a call to the database and return its result. Raise StoreTimeout if the call takes too long. The
+        message that needs the result then waits for the database, and no attempt is counted.
         """
         try:
             return await with_timeout(self.prazos.database, work, self.clock, "telegram_contas")
@@ -308,7 +308,7 @@ class Conexoes:
             raise StoreTimeout(where=self.contas.where, why="telegram_contas") from late
 
     def _close(self, known: Conexao) -> None:
-        """Start to close the connection of an account. The account connects again only after the connection is closed."""
+        """Start closing an account's connection. The account reconnects only after the connection is closed."""
         if (linha := known.linha) is None:
             return
 
@@ -330,7 +330,7 @@ class Conexoes:
         known.why = why
 
     def _end(self, id: str) -> None:
-        """Close the connection of an account that is no longer active. When the connection is closed, forget the
+        """Close the connection of an account that is no longer active. Once the connection is closed, forget the
         account.
         """
         known = self._open[id]

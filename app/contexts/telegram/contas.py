@@ -1,4 +1,4 @@
-"""Accounts of Telegram: their states, their positions in the stream of updates, and the waits that Telegram demands."""
+"""Telegram accounts: their states, their positions in the stream of updates, and the waits that Telegram demands."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -40,7 +40,7 @@ class ContaAtiva(NamedTuple):
 
 
 class Espera(NamedTuple):
-    """A wait that Telegram demands. Until ``ate``, Telegram refuses calls of one method by one account."""
+    """A wait that Telegram demands. Until ``ate``, Telegram refuses one account's calls to one method."""
 
     ate: datetime
     motivo: str
@@ -79,10 +79,10 @@ class Contas:
         return self._database.where
 
     async def adicionar(self, nome: str, *, telefone: str | None = None, usuario_id: int | None = None, by: str) -> str:
-        """Add an account, or reactivate the account with this name. Return its id.
+        """Add an account, or reactivate the account that has this name. Return its id.
 
         If the name is in use for a different Telegram user, the old account is marked as removed and keeps its
-        messages. Two users cannot share an account, because Telegram numbers the messages of each user from 1.
+        messages. Two users cannot share an account, because Telegram numbers each user's messages from 1.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:

@@ -1,6 +1,6 @@
-"""Known people and chats of each account, and the link between a person on Telegram and a telephone number.
+"""Each account's known people and chats, and the link between a person on Telegram and a telephone number.
 
-``contatos_lid`` links the Telegram address of a person (``<id>@telegram``) to a phone number, as it links hidden
+``contatos_lid`` links a person's Telegram address (``<id>@telegram``) to a phone number, just as it links hidden
 addresses on WhatsApp. The number identifies the row in ``clientes``, so opt-outs and limits apply to the person on both
 channels.
 """
@@ -19,19 +19,19 @@ NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def quem(peer: Peer) -> str | None:
-    """Return the Telegram address of a person, or None for a group or a channel."""
+    """Return a person's Telegram address, or None for a group or a channel."""
     return f"{peer.id}@{SERVER}" if peer.tipo is TipoDeChat.PESSOA else None
 
 
 def endereco(entidade: Entidade) -> Address:
-    """Return the Telegram address of a person, with the phone number if Telegram shows it."""
+    """Return a person's Telegram address, with the phone number if Telegram shows it."""
     address = f"{entidade.peer.id}@{SERVER}"
     return Address(address, telefone_de(entidade.telefone or ""), address)
 
 
 def message_id(conta: str, chat: Peer, id: int) -> str:
     """Return a message id that is unique across all accounts. In a supergroup, a message has the same number for all
-    accounts. In any other chat, the number of a message differs from account to account, so the id also contains the
+    accounts. In any other chat, a message's number differs from account to account, so the id also contains the
     account.
     """
     return f"tg:{chat.chave}:{id}" if chat.tipo is TipoDeChat.CANAL else f"tg:{conta}:{chat.chave}:{id}"
@@ -58,7 +58,7 @@ class EntidadesConhecidas:
         self._queries = load_queries(EntityQueries, "entidades.sql", database.dialect)
 
     async def find(self, conta: str, destino: str) -> Entidade | None:
-        """Find a person or a chat by ``@username``, ``+telephone``, ``Peer.chave`` or the id of a person."""
+        """Find a person or a chat by ``@username``, ``+telephone``, ``Peer.chave`` or a person's id."""
         username = destino[1:].casefold() if destino.startswith("@") else None
         telefone = telefone_de(destino) if destino.startswith("+") else None
         chave = f"{TipoDeChat.PESSOA.value}:{destino}" if destino.isdecimal() else destino
@@ -91,8 +91,8 @@ class EntidadesConhecidas:
             await transaction.run(self._queries.forget, conta_id=conta, chave=peer.chave)
 
     async def destino(self, reading: Reading, conta: str, telefone: str) -> str:
-        """Return the address of a phone number on Telegram: the key of the person, or the number itself if the person
-        is unknown.
+        """Return the Telegram address for a phone number: the person's key, or the number itself if the person is
+        unknown.
         """
         row = await reading.one(
             self._queries.of_person, conta_id=conta, telefone=telefone, other_form=other_form(telefone)

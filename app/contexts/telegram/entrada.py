@@ -1,9 +1,9 @@
-"""The inbox: each Telegram message is stored once, together with the position in the stream of updates, and processed
+"""The inbox: each Telegram message is stored once, together with its position in the stream of updates, and processed
 later.
 
 A private message belongs to the same conversation as the person's WhatsApp messages. A group message enters the groups
-pipeline. A message that the account itself sent is an echo, which resolves sends in doubt. The content of attachments
-is not stored, only a reference.
+pipeline. A message that the account itself sent is an echo, which proves that the message was sent. Attachments are
+stored only as references, without their content.
 """
 
 from collections.abc import Mapping, Sequence
@@ -72,7 +72,7 @@ class Grupos(Protocol):
 
 
 class Entrada:
-    """Stores Telegram updates, and pages of old messages of a chat."""
+    """Stores Telegram updates, and pages of a chat's old messages."""
 
     def __init__(
         self,
@@ -92,8 +92,8 @@ class Entrada:
         self._queries = load_queries(InboxQueries, "entrada.sql", database.dialect)
 
     async def guardar(self, conta: str, recebidas: Novidades) -> None:
-        """Store updates together with the position after them in the stream of updates. Repeated updates change
-        nothing.
+        """Store updates together with the position after them in the stream of updates. Repeated updates have no
+        effect.
         """
         seen = [each for each in recebidas.atualizacoes if isinstance(each, MensagemVista)]
         await self._entidades.keep(conta, _entities(seen))
@@ -105,8 +105,8 @@ class Entrada:
                 await transaction.one(self._queries.wake)
 
     async def guardar_historico(self, transaction: Transaction, conta: str, mensagens: Sequence[MensagemVista]) -> int:
-        """Store old messages of a chat, and return how many were new. They are not answered, but opt-outs in them
-        apply, and their authors are linked to their phone numbers.
+        """Store a chat's old messages, and return how many were new. They are not answered, but opt-outs in them apply,
+        and their authors are linked to their phone numbers.
         """
         new = 0
         for seen in mensagens:
@@ -159,7 +159,7 @@ class Entrada:
 
 
 class EntradaWork:
-    """Processes stored Telegram messages. The effects of a message are written in the transaction that
+    """Processes stored Telegram messages. Each message's effects are written in the transaction that
     settles its row.
     """
 
@@ -211,7 +211,7 @@ def _row(conta: str, seen: MensagemVista) -> dict[str, Any]:
 
 
 def fact_of(row: Any) -> Fato:
-    """Convert a stored message to the type that the contexts of conversations and groups process."""
+    """Convert a stored message to the type that the conversation and group contexts process."""
     chat, conta = peer_de(row["chat"]), str(row["conta_id"])
     midia = None if row["midia"] is None else str(row["midia"]["tipo"])
     who = None if row["quem"] is None else Address(row["quem"], row["autor_telefone"], row["quem"])
@@ -253,9 +253,7 @@ def fact_of(row: Any) -> Fato:
 
 
 def _reference(midia: Midia) -> dict[str, Json]:
-    """Return the fields of an attachment that are stored. Names in them are shortened, because the sender
-    chooses them.
-    """
+    """Return the attachment fields that are stored. Names in them are shortened, because the sender chooses them."""
     return {
         "tipo": midia.tipo,
         "referencia": midia.referencia[:LONGEST_REFERENCE],

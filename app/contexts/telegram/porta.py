@@ -1,23 +1,23 @@
-"""The interface to Telegram: requests of one account, and every possible answer.
+"""The interface to Telegram: one account's requests, and every possible answer.
 
 A client that implements this interface never repeats a send, never waits out a flood wait and never raises an error.
 Each request takes ``limit``, the time after which it is abandoned, and returns its own success value or one of these
 failures:
 
     FloodWait        nothing was done. The account may call this method again after ``wait``
-    SlowMode         nothing was sent. The chat accepts the next message of this account after ``wait``
+    SlowMode         nothing was sent. The chat accepts this account's next message after ``wait``
     PeerFlood        nothing was sent. Telegram limits the account as a whole: stop writing with it for hours
     PeerUnknown      nothing was sent. The account cannot find or address this person or chat
     PeerBlocked      nothing was sent. The person or the chat accepts no message from this account
     SessionRevoked   nothing was done. The account is logged out or banned: a person must log in again
     OwnedElsewhere   nothing was done. Another process owns the session
     Refused          nothing was done. permanent: a retry of the same request fails too
-    Unavailable      nothing was done. The request did not leave: there is no connection
+    Unavailable      nothing was done. The request was not sent: there is no connection
     Unknown          the answer is lost. The request may have been done
 
 Each send has a ``random_id``. Telegram sends one message per account and ``random_id``: while the server remembers the
-``random_id``, a repetition returns the first message (``Sent``) or ``AlreadySent``. After that, ``list_sent`` finds the
-message in the history of the chat.
+``random_id``, a repeated send returns the first message (``Sent``) or ``AlreadySent``. Later, ``list_sent`` finds the
+message in the chat's history.
 """
 
 from collections.abc import Sequence
@@ -88,7 +88,7 @@ class SessionRevoked:
 @dataclass(frozen=True, slots=True)
 class OwnedElsewhere:
     """Another process owns the session. ``until`` is the time at which its lease ends if that process does not renew
-    it.
+    the lease.
     """
 
     until: datetime
@@ -125,7 +125,7 @@ Falha: TypeAlias = (
 
 
 def reason_of(failure: object) -> str:
-    """Return the reason of a failure, or the name of its class if it has no reason."""
+    """Return a failure's reason, or the name of its class if it has no reason."""
     why: str = getattr(failure, "why", type(failure).__name__)
     return why
 
@@ -138,7 +138,7 @@ class TipoDeChat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The Telegram address of a person or a chat. ``acesso`` is valid only for the account that obtained it."""
+    """A person's or a chat's Telegram address. ``acesso`` is valid only for the account that obtained it."""
 
     tipo: TipoDeChat
     id: int
@@ -146,13 +146,13 @@ class Peer:
 
     @property
     def chave(self) -> str:
-        """The key of the chat, which is the same for all accounts."""
+        """The chat's key, which is the same for all accounts."""
         return f"{self.tipo.value}:{self.id}"
 
 
 class _Writable:
-    """Base of values that contain texts written by users of Telegram. ``WRITTEN`` names the fields with such texts.
-    Characters that a database cannot store, such as NUL, are replaced in these fields.
+    """Base class for values with texts that Telegram users wrote. ``WRITTEN`` names the fields with such texts. In
+    these fields, characters that a database cannot store, such as NUL, are replaced.
     """
 
     __slots__ = ()
@@ -178,7 +178,7 @@ class Entidade(_Writable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Midia(_Writable):
-    """A reference to an attachment. ``referencia`` identifies the file at Telegram; the content of the file is not
+    """A reference to an attachment. ``referencia`` identifies the file on Telegram; the file's content is not
     downloaded.
     """
 
@@ -192,9 +192,9 @@ class Midia(_Writable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MensagemVista(_Writable):
-    """A message of a chat, from an update or from the history.
+    """A message in a chat, from an update or from the history.
 
-    ``id`` is unique in its chat only (``chat.peer.chave``). ``random_id`` is known only for messages that this
+    ``id`` is unique only within its chat (``chat.peer.chave``). ``random_id`` is known only for messages that this
     connection sent. ``editada`` is the time of the last edit.
     """
 
@@ -214,7 +214,7 @@ class MensagemVista(_Writable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Apagadas:
-    """Deleted messages. ``chat`` is None for private chats and small groups, whose message ids are unique in the
+    """Deleted messages. ``chat`` is None for private chats and small groups, whose message ids are unique within the
     account.
     """
 
@@ -235,7 +235,7 @@ Atualizacao: TypeAlias = MensagemVista | Apagadas | LidaPeloOutro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Novidades:
-    """Updates in order of arrival. The sequence is empty if nothing arrived within the limit.
+    """Updates in order of arrival. The sequence is empty if nothing arrived within the time limit.
 
     ``marca`` is the position after these updates. The caller stores it in the transaction that stores the updates, and
     passes it to the next ``connect``, which then delivers all later updates. After a reconnection, updates may be
@@ -263,7 +263,9 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class AlreadySent:
-    """Answer: the server knows this ``random_id``, so the message was sent before. ``list_sent`` returns its id."""
+    """Answer: the server already knows this ``random_id``, so the message was sent earlier. ``list_sent`` returns its
+    id.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,8 +275,8 @@ class Feito:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vivo:
-    """Answer: the account is alive. ``eu`` is its user id. ``atraso`` means that updates were missing; the connection
-    then fetches them.
+    """Answer: the account is alive. ``eu`` is its user id. ``atraso`` means that updates were missing and that the
+    connection is fetching them.
     """
 
     eu: int
@@ -294,7 +296,9 @@ class Historico:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enviadas:
-    """Messages that the account sent in a chat, newest first. Only a complete list proves that a message was not sent."""
+    """Messages that the account sent in a chat, newest first. Only a complete list proves that a message
+    was not sent.
+    """
 
     mensagens: tuple[MensagemVista, ...]
     is_complete: bool
@@ -304,8 +308,8 @@ SendResult: TypeAlias = Sent | AlreadySent | Falha
 
 
 class Linha(Protocol):
-    """The connection of an account. It can be used until ``close``, or until a request returns ``SessionRevoked`` or
-    ``OwnedElsewhere``.
+    """An account's connection. It can be used until ``close`` is called, or until a request returns ``SessionRevoked``
+    or ``OwnedElsewhere``.
     """
 
     @property
@@ -313,7 +317,7 @@ class Linha(Protocol):
 
     async def probe(self, *, limit: timedelta) -> Vivo | Falha:
         """Check that the server answers, renew the ownership of the session, and fetch missing updates. A failure means
-        that the connection is dead. The caller must close it and connect again.
+        that the connection is dead, so the caller must close it and connect again.
         """
         ...
 
@@ -340,8 +344,8 @@ class Linha(Protocol):
     async def mark_read(self, peer: Peer, ate: int, *, limit: timedelta) -> Feito | Falha: ...
 
     async def resolve(self, destino: str, *, limit: timedelta) -> Entidade | Falha:
-        """Find a person or a chat by ``@username``, ``+telephone``, ``Peer.chave`` or the id of a person. If it is
-        already known, no request is made.
+        """Find a person or a chat by ``@username``, ``+telephone``, ``Peer.chave`` or a person's id. If the person or
+        chat is already known, no request is made.
         """
         ...
 
@@ -350,8 +354,8 @@ class Linha(Protocol):
     async def list_sent(self, peer: Peer, *, since: datetime, limit: timedelta) -> Enviadas | Falha: ...
 
     async def receive(self, *, limit: timedelta) -> Novidades | Falha:
-        """Wait until at least one update arrives, and return the updates. If none arrive within ``limit``, the result
-        is empty.
+        """Wait until at least one update arrives, and return the updates. If no update arrives within ``limit``, the
+        result is empty.
         """
         ...
 
@@ -364,15 +368,14 @@ class Linha(Protocol):
 
 class Telegram(Protocol):
     async def connect(self, conta: str, *, marca: str | None, limit: timedelta) -> Linha | Falha:
-        """Take ownership of the session of an account and connect. ``marca`` is the position of the last stored update;
-        None means that only updates from now on are delivered. If the account has no session, return
-        ``SessionRevoked``.
+        """Take ownership of an account's session and connect. ``marca`` is the position of the last stored update; None
+        means that only updates from now on are delivered. If the account has no session, return ``SessionRevoked``.
         """
         ...
 
 
 class Entidades(Protocol):
-    """Stores the known people and chats of an account, so that Telegram is not queried for them again."""
+    """Stores the people and chats that an account knows, so that Telegram is not queried for them again."""
 
     async def find(self, conta: str, destino: str) -> Entidade | None: ...
 
@@ -404,7 +407,7 @@ class PedeSenha:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entrou:
-    """A successful login, with the session to store and the account. ``repr`` hides both, so that they never occur in
+    """A successful login, with the account and the session to store. ``repr`` hides both, so that they never appear in
     logs and errors.
     """
 
@@ -422,7 +425,7 @@ class Login(Protocol):
     async def check_password(self, senha: str, *, limit: timedelta) -> Entrou | Recusado | Falha: ...
 
     async def import_session(self, sessao: str, *, limit: timedelta) -> Entrou | Recusado | Falha:
-        """Check that a session from another program is logged in. After that, the other program must not use the
+        """Check that a session from another program is logged in. From then on, the other program must not use the
         session.
         """
         ...

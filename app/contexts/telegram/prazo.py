@@ -21,7 +21,7 @@ CRASHED = define("telegram_falhou", "{op} failed: {error}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prazos:
-    """Time limits of the requests to Telegram, and of the writes of inbound messages."""
+    """Time limits for requests to Telegram, and for writing inbound messages."""
 
     send: timedelta = timedelta(seconds=30)
     entity: timedelta = timedelta(seconds=15)
@@ -33,12 +33,12 @@ class Prazos:
 
     @property
     def step(self) -> timedelta:
-        """The time limit of one step of an account, such as connecting, or receiving and storing updates."""
+        """The time limit for one step of an account, such as connecting, or receiving and storing updates."""
         return min(self.cycle, self.connect + self.receive + self.database)
 
 
 def log_timeout(op: str, limit: timedelta) -> None:
-    """Log that an operation took longer than its limit, with the words that operators search for."""
+    """Log that an operation took longer than its limit. The log line has the wording that operators search for."""
     log.warning("[TIMEOUT] %s após %gs", op, limit.total_seconds())
 
 

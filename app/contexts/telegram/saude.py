@@ -60,9 +60,7 @@ class ContaVista:
     erro: str | None
 
     def problem(self, now: datetime) -> tuple[str, Severity, int] | None:
-        """Return the problem of the account as text key, severity and lost points. Return None if the account is
-        healthy.
-        """
+        """Return the account's problem as text key, severity and lost points. Return None if the account is healthy."""
         if self.estado in _STOPPED:
             return _STOPPED[self.estado]
         if self.estado != EstadoDaConta.ATIVA.value:

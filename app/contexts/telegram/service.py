@@ -1,5 +1,5 @@
-"""Operations on Telegram for operators: send a message or a file, show its state, read old messages of a chat, act on a
-message, link a person to a doctor.
+"""Operators' actions on Telegram: send a message or a file, show its state, read a chat's old messages, edit, delete or
+forward a message, link a person to a doctor.
 """
 
 from datetime import datetime
@@ -123,8 +123,8 @@ class ServicoTelegram:
         return values
 
     async def ler_historico(self, conta: str, destino: str, *, maximo: int, chave: str | None = None) -> str | None:
-        """Queue a back-fill: a task that reads the old messages of a chat. Return its id, or None if a back-fill of
-        this chat is already queued.
+        """Queue a back-fill: a task that reads a chat's old messages. Return its id, or None if a back-fill of this
+        chat is already queued.
         """
         id = await self._contas.conta(conta)
         values = {"conta_id": id, "destino": destino, "maximo": min(maximo, MOST_MESSAGES)}
@@ -132,7 +132,7 @@ class ServicoTelegram:
         return made
 
     async def historicos(self, zone: ZoneInfo, *, limit: int) -> list[dict[str, Any]]:
-        """Return the latest back-fills (tasks that read old messages of a chat) with their progress."""
+        """Return the latest back-fills (tasks that read a chat's old messages) with their progress."""
         rows = await self._database.all(self._queries.backfills, limit=limit)
         return [in_words(row, zone) for row in rows]
 
@@ -147,9 +147,9 @@ class ServicoTelegram:
         texto: str | None = None,
         para: str | None = None,
     ) -> str | None:
-        """Queue an action on a message at Telegram: an edit, a deletion, a read mark or a forward. ``texto`` is the new
-        text of an edit. ``para`` is the doctor who receives a forward. Return the id of the action, or None if the same
-        action is already queued.
+        """Queue an action on a Telegram message: edit it, delete it, mark it as read, or forward it. ``texto`` is the
+        new text of an edited message. ``para`` is the doctor who receives a forwarded message. Return the id of the
+        action, or None if the same action is already queued.
         """
         if (texto is not None) != (acao is Acao.EDITAR) or (para is not None) != (acao is Acao.ENCAMINHAR):
             raise AcaoIncompleta
@@ -175,7 +175,7 @@ class ServicoTelegram:
         return row
 
     async def acoes(self, zone: ZoneInfo, *, limit: int) -> list[dict[str, Any]]:
-        """Return the latest actions on messages at Telegram."""
+        """Return the latest actions on Telegram messages."""
         return [in_words(row, zone) for row in await self._database.all(self._queries.actions, limit=limit)]
 
     async def vincular(self, quem: str, usuario_id: int) -> None:
@@ -207,7 +207,7 @@ _REASONS: Final = {"erro": "erro", "outcome_reason_code": "outcome_reason"}
 
 
 def in_words(row: Row | dict[str, Any], zone: ZoneInfo) -> dict[str, Any]:
-    """Return a row for operators: times become local times, and each reason becomes its sentence, its code and its
+    """Convert a row for operators: times become local times, and each reason becomes its sentence, its code and its
     facts.
     """
     values: dict[str, Any] = {}

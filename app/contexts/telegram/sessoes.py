@@ -1,9 +1,9 @@
 """Sessions of Telegram accounts. They are stored encrypted, and only one process at a time owns a session.
 
 A session gives full access to an account. Only the Telegram client reads a session, and only while its process owns the
-session. Telegram ends a session that two processes use, so an owner renews its lease with every probe. If a process
-cannot renew its lease, it stops using the session before the lease ends. If a process has certainly ended, another
-process may take its session immediately.
+session. Telegram ends a session that two processes use at the same time, so an owner renews its lease with every probe.
+If a process cannot renew its lease, it stops using the session before the lease ends. If a process has certainly ended,
+another process may take its session immediately.
 """
 
 from datetime import timedelta
@@ -40,7 +40,7 @@ class SemChave(BatutaError):
 
 
 class Cifra(Protocol):
-    """Encryption with several keys. The newest key encrypts; every key decrypts."""
+    """Encryption with several keys. The newest key encrypts; any of the keys can decrypt."""
 
     def encrypt(self, conta: str, clear: str) -> str: ...
 
@@ -67,7 +67,9 @@ class SessionQueries:
 
 class Sessoes:
     def __init__(self, database: Database, cifra: Cifra, clock: Clock, dono: str) -> None:
-        """Create the store. ``dono`` identifies this process; ``batuta.kernel.make_owner`` creates it."""
+        """Create the store. ``dono`` identifies this process as an owner of sessions; ``batuta.kernel.make_owner``
+        creates it.
+        """
         self._database = database
         self._cifra = cifra
         self._clock = clock
@@ -75,14 +77,17 @@ class Sessoes:
         self._queries = load_queries(SessionQueries, "sessoes.sql", database.dialect)
 
     async def store(self, conta: str, sessao: str, *, within: Transaction | None = None) -> None:
-        """Store the session of a new login. A process that uses an earlier session of this account loses the ownership."""
+        """Store the session from a new login. A process that is using an earlier session of this account loses its
+        ownership.
+        """
         await (within or self._database).run(
             self._queries.store, conta_id=conta, cifrada=self._cifra.encrypt(conta, sessao), now=self._clock.now()
         )
 
     async def take(self, conta: str) -> str | OwnedElsewhere | SessionRevoked | Unavailable:
-        """Take ownership of a session and return it. If an old key encrypted the session, encrypt it with the newest
-        key. A process without the key does not take the session, so that a process with the key can take it.
+        """Take ownership of a session and return it. If the session was encrypted with an old key, encrypt it again
+        with the newest key. A process that lacks the key does not take the session, so that a process with the key can
+        take it.
         """
         now = self._clock.now()
         row = await self._database.one(self._queries.session, conta_id=conta)
@@ -121,8 +126,8 @@ class Sessoes:
         return await self._database.run(self._queries.remove, conta_id=conta) > 0
 
     async def encrypt_all_again(self) -> int:
-        """Encrypt every session with the newest key, so that older keys can be removed. Return how many sessions had an
-        older key.
+        """Encrypt every session with the newest key, so that older keys can be removed. Return how many sessions were
+        encrypted with an older key.
         """
         changed = 0
         for row in await self._database.all(self._queries.all_sessions):

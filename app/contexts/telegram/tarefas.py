@@ -1,10 +1,10 @@
-"""The loops ``history`` and ``jobs``: back-fills (reading old messages of chats), and actions on messages that exist at
-Telegram.
+"""The loops ``history`` and ``jobs``: back-fills, which read chats' old messages, and actions on existing Telegram
+messages.
 
-A back-fill reads one page per attempt. It stores the page together with its position, so that it continues at this
-position after a crash. Repeating an edit, a deletion or a read mark is harmless. A forward is a message to a doctor:
-this loop reads the original and queues the forward. The loop ``outbound`` then sends it under the same rules as every
-other message.
+A back-fill reads one page per attempt. It stores the page together with its position, so that it can continue there
+after a crash. Repeating an edit, a deletion or a read mark is harmless. A forwarded message is a message to a doctor:
+this loop reads the original and queues it for forwarding. The loop ``outbound`` then sends it under the same rules as
+every other message.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -155,7 +155,7 @@ class Tarefas:
         await transaction.run(queries.progress, **key, cursor=page.ate, lidas=len(page.mensagens), novas=new)
 
     async def agir(self, lease: Lease) -> Outcome:
-        """Edit a message, delete it, mark it as read, or queue its forward."""
+        """Edit a message, delete it, mark it as read, or queue it for forwarding."""
         row, conta, acao = lease.row, str(lease.row["conta_id"]), Acao(lease.row["acao"])
         linha = await self._ready(conta, _METODOS[acao])
         if isinstance(linha, Snooze):
@@ -175,7 +175,7 @@ class Tarefas:
         return Done() if isinstance(done, Feito) else done
 
     async def _forward(self, lease: Lease, linha: Linha, peer: Peer) -> Outcome:
-        """Read the message to forward, and queue the forward in the transaction that settles the action."""
+        """Read the original message, and queue it for forwarding in the transaction that settles the action."""
         row, id = lease.row, lease.row["mensagem"]
         page = await self._call(
             linha,

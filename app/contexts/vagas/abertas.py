@@ -30,8 +30,8 @@ class Abertas:
     async def lista(
         self, *, limite: int, pular: int = 0, dia: date | None = None, fechadas: bool = False
     ) -> Sequence[Row]:
-        """List open vacancies of one day, or from today on. With ``fechadas``, list closed vacancies instead, of any
-        day.
+        """List the open vacancies on one day, or from today on. With ``fechadas``, list closed vacancies on any day
+        instead.
         """
         first = dia or (date.min if fechadas else self._today())
         query = self._queries.closed if fechadas else self._queries.open

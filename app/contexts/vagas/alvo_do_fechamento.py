@@ -1,5 +1,5 @@
-"""Decide which open vacancies a closing notice means. Clear matches are closed; an operator decides about
-unclear ones.
+"""Decide to which open vacancies a closing notice refers. Clear matches are closed; an operator decides about unclear
+ones.
 """
 
 from collections.abc import Iterable, Sequence
@@ -56,7 +56,7 @@ class Alvo:
 @dataclass(frozen=True, slots=True)
 class DecisaoDoFechamento:
     """The decision about a closing notice. ``fecha`` has the ids of the vacancies to close, and ``como`` the rule that
-    found them. ``duvida`` has the ids between which an operator must decide, and ``motivo`` the reason.
+    found them. If an operator must decide, ``duvida`` has the ids of the possible vacancies, and ``motivo`` the reason.
     """
 
     fecha: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ def decidir(
     citada: str | None,
     autor: str | None,
 ) -> DecisaoDoFechamento:
-    """Match a closing notice with the open vacancies of its group.
+    """Match a closing notice with its group's open vacancies.
 
     ``alvos`` has the vacancies that the notice names. ``citada`` is the message to which the notice replies. ``autor``
     is the author of the notice.
@@ -114,7 +114,7 @@ def _nomeadas(alvos: Sequence[Alvo], abertas: Sequence[VagaAberta], autor: str |
 def _citada(
     fechamento: Fechamento, alvos: Sequence[Alvo], answered: Sequence[VagaAberta], autor: str | None
 ) -> DecisaoDoFechamento:
-    """Close the vacancies of the offer to which the notice replies. If another author wrote the offer, or if it is
+    """Close the vacancies in the offer to which the notice replies. If another author wrote the offer, or if it is
     unclear which of its vacancies match the notice, an operator decides.
     """
     meant = _ids(each for each in answered if any(alvo.fits(each) for alvo in alvos))
@@ -134,5 +134,5 @@ def _is_own(aberta: VagaAberta, autor: str | None) -> bool:
 
 
 def _ids(abertas: Iterable[VagaAberta]) -> tuple[str, ...]:
-    """Return the ids without repetitions, because several messages of a group may offer the same vacancy."""
+    """Return the ids without repetitions, because several messages in a group may offer the same vacancy."""
     return tuple(dict.fromkeys(each.id for each in abertas))

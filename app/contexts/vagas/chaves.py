@@ -1,7 +1,7 @@
 """Move deduplication keys between extracted vacancies after an operator's decision.
 
-A key identifies one shift: place, day, period and speciality. Of several extracted vacancies with the same key, only
-one owns it. If the owner is rejected, the next extracted vacancy from another author becomes the owner.
+A key identifies one shift: place, day, period and speciality. If several extracted vacancies have the same key, only
+one of them owns it. If the owner is rejected, the next extracted vacancy from another author becomes the owner.
 """
 
 from collections.abc import Mapping
@@ -38,8 +38,8 @@ class Chaves:
 
     async def tomar(self, transaction: Transaction, id: str, hash: str, now: datetime) -> str:
         """Give a deduplication key to an extracted vacancy that an operator approved, and return the id of the vacancy
-        that then owns it. If an undecided vacancy owns the key, it loses the key and becomes a duplicate. If a decided
-        vacancy owns the key, it stays the owner.
+        that then owns the key. If an undecided vacancy owned the key, it loses the key and becomes a duplicate. If a
+        decided vacancy owns the key, it stays the owner.
         """
         holder = await self._take_key(transaction, id, hash, now)
         if holder == id or not await transaction.run(self._queries.become_duplicate, id=holder, principal=id, now=now):
@@ -51,7 +51,7 @@ class Chaves:
     async def recusada(
         self, transaction: Transaction, vaga: Row | Mapping[str, Any], now: datetime, *, mesmo_texto: bool
     ) -> None:
-        """Release the key of a rejected vacancy, and send the next duplicate from another author to review. With
+        """Release a rejected vacancy's key, and send the next duplicate from another author to review. With
         ``mesmo_texto``, this duplicate may have the same text. Pass False if the text itself was wrong.
         """
         id, hash = str(vaga["id"]), vaga["hash_dedup"]

@@ -1,7 +1,8 @@
-"""Process closing notices: close the vacancies that are taken, or let an operator decide which vacancy is meant.
+"""Process closing notices: close the vacancies that are taken, or let an operator decide to which vacancy the notice
+refers.
 
-A notice also rejects an offer in review, because a taken vacancy needs no decision. For each closing, the audit log has
-the actor, the reason and the message.
+A notice also rejects a matching offer in review, because a taken vacancy needs no decision. For each closed vacancy,
+the audit log records who closed it, the reason and the message.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -81,8 +82,8 @@ class Fechamentos:
         self._queries = load_queries(ClosingQueries, "fechamentos.sql", database.dialect)
 
     async def de(self, mensagem: Row, dito: Fechamento | None) -> DecisaoDoFechamento | Snooze:
-        """Decide which vacancies a closing notice closes. Returns a Snooze (the notice is postponed) while an earlier
-        message, which may contain the offer, is unread.
+        """Decide which vacancies a closing notice closes. As long as an earlier message, which may contain the offer,
+        is unread, return a Snooze, which postpones the notice.
         """
         if dito is None:
             return NADA
@@ -106,9 +107,7 @@ class Fechamentos:
         return Snooze(SOON, EARLIER_UNREAD()) if is_early else None
 
     async def _is_early(self, mensagem: Row, now: datetime) -> bool:
-        """Return whether the quoted message has not arrived yet, or whether an earlier message is still in the
-        pipeline.
-        """
+        """Return whether the quoted message has not yet arrived, or an earlier message is still in the pipeline."""
         quoted = mensagem["citada"]
         is_fresh = quoted is not None and now - mensagem["created_at"] < ARRIVES
         if is_fresh and await self._database.one(self._queries.quoted, citada=quoted) is None:
@@ -160,7 +159,9 @@ class Fechamentos:
         ]
 
     async def resolver(self, id: str, vagas: Sequence[str], *, por: str) -> Fechado:
-        """Store which vacancies of a closing notice an operator closes. If ``vagas`` is empty, none is closed."""
+        """Store which of a closing notice's possible vacancies an operator closes. If ``vagas`` is empty, none is
+        closed.
+        """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             row = await transaction.one(self._queries.one, id=id)
@@ -211,17 +212,17 @@ class Fechamentos:
     async def _note(
         self, transaction: Transaction, by: str, action: str, subject: str, after: dict[str, Json], now: datetime
     ) -> None:
-        """Write a decision to the audit log. Ids and states are written, but not the text of the message."""
+        """Record a decision in the audit log, with ids and states but without the text of the message."""
         await self._audit.note(
             transaction, actor=by, action=action, subject=subject, before=None, after=after, now=now
         )  # fmt: skip
 
     async def _alvos(self, dito: Fechamento, regiao: str | None) -> list[Alvo]:
-        """Return the vacancies that a closing notice may mean.
+        """Return the vacancies to which a closing notice may refer.
 
-        If the notice states complete vacancies, these are returned. Otherwise every combination of its hospitals, days
-        and periods is returned. If it names none of these, the result is one empty target, which fits every vacancy of
-        the author.
+        If the notice describes complete vacancies, these are returned. Otherwise every combination of the hospitals,
+        days and periods that it names is returned. If it names none of these, the result is one target without fields,
+        which matches every vacancy from the author.
         """
         if dito.vagas:
             return [await self._alvo(each, regiao) for each in dito.vagas]

@@ -1,5 +1,5 @@
-"""Decide whether an extracted vacancy is imported, reviewed or discarded, by a weighted score, two thresholds and fixed
-exclusions.
+"""Decide whether an extracted vacancy is imported, reviewed or discarded, based on a weighted score, two thresholds and
+fixed exclusions.
 """
 
 from dataclasses import field

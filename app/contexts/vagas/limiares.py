@@ -1,4 +1,4 @@
-"""Thresholds for the decisions of the pipeline. Each decision stores the threshold that it used."""
+"""Thresholds for the pipeline's decisions. Each decision stores the threshold that it used."""
 
 from batuta.kernel import dataclass
 
@@ -8,8 +8,8 @@ _QUASE = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limiares:
-    """Thresholds of the pipeline. A message whose heuristic score reaches ``alta`` is an offer without classification.
-    A vacancy is imported only if the probability that it was read correctly reaches ``leitura``.
+    """The pipeline's thresholds. A message whose heuristic score reaches ``alta`` is treated as an offer without being
+    classified. A vacancy is imported only if the probability that it was read correctly reaches ``leitura``.
     """
 
     heuristica: float = 0.3

@@ -1,4 +1,5 @@
-"""Read messages that only correct the price of an offer: "corrigindo: o valor é 2.000".
+"""Read messages that only correct the price of an offer: "corrigindo: o valor é 2.000" (correction: the price is
+2,000).
 
 The correction applies to the offer to which the message replies, to the offer that it names, or else to the author's
 latest offer. If the message contains nothing else, the correction applies immediately. Otherwise an operator decides.
@@ -68,8 +69,8 @@ _OF_OFFERS: Final = re.compile(r"\b(?:valor|valores|plantao|plantoes|vagas?)\b")
 
 @dataclass(frozen=True, slots=True)
 class Reajuste:
-    """A corrected price. ``trecho`` is its position in the text. ``simples`` means that the message contains only the
-    correction.
+    """A corrected price. ``trecho`` is its position in the text. ``simples`` means that the message contains nothing
+    but the correction.
 
     ``hospitais``, ``dias``, ``periodos`` and ``areas`` have the hospitals, days, periods and specialities that the
     message names.
@@ -135,8 +136,8 @@ def reajuste(
 
 
 def _is_simple(marks: Folha, words: str) -> bool:
-    """Return whether the text is a plain price correction: it has one price, known names and no other words than those
-    of a correction.
+    """Return whether the text is a plain price correction: it has one price, known names, and otherwise only words that
+    are usual in a correction.
     """
     if len(marks.texto.fonte) > SIMPLES or _BY_SO_MUCH.search(words):
         return False
@@ -201,8 +202,8 @@ class Reajustes:
         self._queries = load_queries(AdjustmentQueries, "reajustes.sql", database.dialect)
 
     async def de(self, mensagem: Row, leitura: Leitura) -> Reajustado | Snooze | None:
-        """Read the price correction in a message. Returns a Snooze, which postpones the message, while an earlier
-        message of its group is unread, because that message may contain the offer.
+        """Read the price correction in a message. As long as an earlier message from its group is unread, return a
+        Snooze, which postpones the correction, because the earlier message may contain the offer.
         """
         if leitura.categoria in ALHEIAS or mensagem["contato_id"] is None:
             return None

@@ -1,4 +1,4 @@
-"""Apply the corrections that an author posts about an offer, so that an open vacancy has the values of the author's
+"""Apply the corrections that an author posts to an offer, so that an open vacancy has the values from the author's
 latest message.
 
 If the vacancy was already offered to a doctor, it changes only if an operator approves the change. The first message
@@ -48,8 +48,8 @@ class RectificationQueries:
 
 
 def mesmo_autor(vaga: Row | Mapping[str, Any], principal: Row | Mapping[str, Any]) -> bool:
-    """Return whether two vacancies have the same author. The author of ``vaga`` may have posted ``principal`` with
-    another number, or be named as its contact.
+    """Return whether two vacancies have the same author. The author of ``vaga`` may have posted ``principal`` from
+    another number, or be named as the contact in ``principal``.
     """
     author = vaga["contato_responsavel_id"]
     if author is not None and author == principal["contato_responsavel_id"]:
@@ -74,8 +74,8 @@ class Retificacoes:
     def efeito(
         self, vaga: Row, principal: str, junto: Writes, now: datetime
     ) -> Callable[[Transaction], Awaitable[None]]:
-        """Return the effect that applies corrections: a function that first runs the statements of ``junto``. They lock
-        the row of the vacancy to correct.
+        """Return the effect that applies corrections: a function that first runs the statements in ``junto``, which
+        lock the row of the vacancy to correct.
         """
 
         async def effect(transaction: Transaction) -> None:
@@ -110,7 +110,7 @@ class Retificacoes:
         claro: bool = True,
     ) -> None:
         """Apply a message in which an author repeats an offer with other values. If it is unclear whether the message
-        means this offer (``claro`` is False), an operator decides.
+        refers to this offer (``claro`` is False), an operator decides.
         """
         antes = await self._standing(transaction, vaga, principal)
         if antes is None or antes["posterior"] or antes["duas"]:
@@ -133,7 +133,7 @@ class Retificacoes:
     async def _supersede(
         self, transaction: Transaction, vaga: Row | Mapping[str, Any], principal: str, now: datetime
     ) -> None:
-        """Mark the author's earlier corrections that still await a decision as superseded."""
+        """Mark the author's earlier corrections that are still awaiting a decision as superseded."""
         await transaction.run(
             self._queries.supersede, principal=principal, mensagem=vaga["mensagem_id"], motivo=MUDOU, now=now,
             com_horas=vaga["hora_inicio"] is not None, **{name: vaga[name] for name in CAMPOS},
@@ -142,9 +142,9 @@ class Retificacoes:
     async def _rewrite(
         self, transaction: Transaction, vaga: Row | Mapping[str, Any], antes: Row, por: str, now: datetime
     ) -> bool:
-        """Write the changed fields of a vacancy. Return whether the vacancy now matches the message.
+        """Write a vacancy's changed fields. Return whether the vacancy now matches the message.
 
-        If the vacancy has been offered to a doctor, only an operator may change it, not the pipeline.
+        If the vacancy has already been offered to a doctor, only an operator may change it, not the pipeline.
         """
         by_operator = por != MAQUINA
         if antes["vaga_id"] is not None and not await transaction.run(

@@ -96,8 +96,8 @@ class Revisao:
         motivo: str | None = None,
         depois: tuple[datetime, str] = BEFORE_ALL,
     ) -> Sequence[Row]:
-        """List extracted vacancies that wait for review, oldest first. The list begins after the row that ``depois``
-        identifies. ``motivo`` restricts the list to one reason.
+        """List extracted vacancies that are waiting for review, oldest first. The list begins after the row that
+        ``depois`` identifies. ``motivo`` restricts the list to one reason.
         """
         return await self._database.all(
             self._queries.waiting,
@@ -110,7 +110,7 @@ class Revisao:
         )
 
     async def motivos(self) -> Mapping[str, int]:
-        """Count the vacancies in review by the code of their reason, the most frequent first."""
+        """Count the vacancies in review by reason code, most frequent first."""
         counts: Counter[str] = Counter()
         for row in await self._database.all(self._queries.reasons):
             counts[str(row["motivo_status"] or "").partition(":")[0]] += row["items"]
@@ -121,8 +121,8 @@ class Revisao:
         return 0 if row is None else int(row["items"])
 
     async def decididas(self) -> Sequence[Row]:
-        """Return the reviewed vacancies with the texts of their messages. If another vacancy of the same message still
-        waits for a decision, none of its vacancies is returned.
+        """Return the reviewed vacancies with the texts of their messages. If any vacancy in a message is still waiting
+        for a decision, none of that message's vacancies is returned.
         """
         return await self._database.all(self._queries.decided)
 
@@ -179,7 +179,7 @@ class Revisao:
     async def _apply_correction(
         self, transaction: Transaction, vaga: dict[str, Any], correcao: Correcao, por: str, now: datetime
     ) -> Decidida:
-        """Apply the author's correction to the vacancy of the earlier offer."""
+        """Apply the author's correction to the vacancy from the earlier offer."""
         id = str(vaga["id"])
         vaga |= {name: said for name in CAMPOS if (said := getattr(correcao, name)) is not None}
         vacancy = await self._vagas.retificacoes.aprovar(transaction, vaga, por=por, now=now)
@@ -188,8 +188,8 @@ class Revisao:
         return Decidida(id=id, status="duplicada", vaga_id=vacancy)
 
     async def _import(self, transaction: Transaction, vaga: Mapping[str, Any], por: str, now: datetime) -> str:
-        """Write the vacancy and return its id. If another process wrote the vacancy first, raise an error, which rolls
-        the transaction back.
+        """Write the vacancy and return its id. If another process has already written the vacancy, raise an error,
+        which rolls the transaction back.
         """
         score = float(vaga["score_importacao"] or 0.0)
         parecer = Parecer(decisao=DecisaoDaImportacao.IMPORTAR, score=score, motivo="aprovada_por_pessoa")
@@ -202,8 +202,8 @@ class Revisao:
     async def _note(
         self, transaction: Transaction, by: str, action: str, id: str, after: dict[str, Json], now: datetime
     ) -> None:
-        """Write a review to the audit log, with ids and the names of changed fields. Texts of the message and of the
-        operator are not written.
+        """Record a review in the audit log, with ids and the names of changed fields. The texts of the message and of
+        the operator are not written.
         """
         before: dict[str, Json] = {"status": "aguardando_revisao"}
         await self._audit.note(
@@ -257,7 +257,9 @@ class Revisao:
         return await self._teach(transaction, vaga, por, now)
 
     async def _teach(self, transaction: Transaction, vaga: Mapping[str, Any], por: str, now: datetime) -> str | None:
-        """Store the hospital name of the message as an alias of the chosen hospital, unless the text cannot be a name."""
+        """Store the hospital name from the message as an alias of the chosen hospital, unless the text cannot be a
+        name.
+        """
         raw = vaga["hospital_raw"]
         if vaga["hospital_id"] is None or not raw or not busca(raw):
             return None
@@ -291,7 +293,7 @@ class Revisao:
 def rotuladas(rows: Sequence[Row | Mapping[str, Any]], zone: ZoneInfo) -> list[dict[str, Any]]:
     """Convert reviewed vacancies to labelled messages, one label per message. ``rows`` must be ordered by message.
 
-    If all vacancies of a message were rejected, the label is that the message is not an offer. Its category is unknown,
+    If all vacancies in a message were rejected, the message is labelled as not being an offer. Its category is unknown,
     because the operator does not state one.
     """
     return [_rotulo([*own], zone) for _, own in groupby(rows, key=lambda row: row["mensagem_id"])]

@@ -78,8 +78,8 @@ class Transicoes:
         now: datetime,
         cliente_id: str | None = None,
     ) -> bool:
-        """Change the state of a vacancy that ``travar`` locked. Returns False if the current state does not permit the
-        change. ``cliente_id`` is the doctor for whom the vacancy is reserved.
+        """Change the state of a vacancy that ``travar`` has locked. Returns False if the current state does not permit
+        the change. ``cliente_id`` is the doctor for whom the vacancy is reserved.
         """
         id, de = str(vaga["id"]), StatusDaVaga(vaga["status"])
         if para not in PERMITIDAS[de]:
@@ -103,7 +103,7 @@ class Transicoes:
         return True
 
     def comecar(self, id: str, *, por: str, motivo: str, now: datetime) -> tuple[Query, dict[str, object]]:
-        """Return the statement that writes the first line of a vacancy's history. It must run after the insert of the
-        vacancy.
+        """Return the statement that writes the first line of a vacancy's history. It must run after the statement that
+        inserts the vacancy.
         """
         return self._queries.begin, {"id": id, "por": por, "motivo": motivo, "now": now}

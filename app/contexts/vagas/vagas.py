@@ -148,7 +148,7 @@ class Vagas:
 
     async def _add_source_of(self, vaga: Row, principal: str, now: datetime) -> Done:
         """Store the message as another source of the principal, which is the first extracted vacancy with the same key.
-        If the author is the same, the message may correct the principal.
+        If both have the same author, the message may correct the principal.
         """
         repeats = (self.queries.repeats, {"id": vaga["id"], "principal": principal, "now": now})
         review = (self.queries.send_to_review, {"id": vaga["id"], "now": now})
@@ -185,7 +185,7 @@ class Vagas:
         return id, 1.0, learnt
 
     def fonte(self, vaga: Row | Mapping[str, Any], principal: str, now: datetime) -> Writes:
-        """Return the statements that add the message of an extracted vacancy to the sources of the principal (the first
+        """Return the statements that add an extracted vacancy's message to the sources of the principal (the first
         extracted vacancy with the same key).
         """
         values = {
@@ -208,7 +208,7 @@ class Vagas:
         return {row["id"]: row for row in await self._database.all(self.queries.vagas, ids=AsJson(list(ids)))}
 
     async def _take_keys(self, asked: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], str]:
-        """Claim deduplication keys, and return the id of the vacancy that owns each key. If several vacancies of the
+        """Claim deduplication keys, and return the id of the vacancy that owns each key. If several vacancies in the
         batch have the same key, the first one gets it.
         """
         first: dict[str, str] = {}
@@ -224,11 +224,11 @@ class Vagas:
 def chave_de(
     vaga: Row | Mapping[str, Any], hospital_id: str | None, especialidade_id: str | None, periodo_id: int | None
 ) -> str | None:
-    """Return the deduplication key of a vacancy, or None if its speciality is unknown. Vacancies with the same place,
-    day, period and speciality have the same key.
+    """Return a vacancy's deduplication key, or None if its speciality is unknown. Vacancies with the same place, day,
+    period and speciality have the same key.
 
-    A place without an id is compared by its name. If there is no place, the text of the message is part of the key, so
-    that a forwarded copy has the same key.
+    A place without an id is compared by its name. If there is no place, the message text is part of the key, so that a
+    forwarded copy has the same key.
     """
     if especialidade_id is None:
         return None

@@ -1,1 +1,1 @@
-"""Webhooks: each delivery is stored before it is acknowledged, and processed afterwards."""
+"""Webhooks: each delivery is stored before it is acknowledged, and processed later."""

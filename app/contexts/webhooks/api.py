@@ -23,7 +23,7 @@ class Recebida:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeGrupo:
-    """A message in a group that one of our chips belongs to. ``citada`` is the message to which it replies."""
+    """A message in a group to which one of our chips belongs. ``citada`` is the message to which it replies."""
 
     message_id: str
     instance: str
@@ -39,7 +39,7 @@ class DeGrupo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eco:
-    """A report that one of our chips sent a message. Julia or a person with the phone wrote the message."""
+    """A report that one of our chips sent a message, which either Julia or a person using the phone wrote."""
 
     message_id: str
     instance: str
@@ -51,7 +51,7 @@ class Eco:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recibo:
-    """A delivery receipt of one of our messages."""
+    """A delivery receipt for one of our messages."""
 
     message_id: str
     instance: str
@@ -60,7 +60,7 @@ class Recibo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ligacao:
-    """A change of a chip's connection. ``code`` is the reason if the connection was lost. ``em`` is the time on the
+    """A change in a chip's connection. ``code`` is the reason if the connection was lost. ``em`` is the time on the
     gateway's clock.
     """
 
@@ -73,7 +73,7 @@ class Ligacao:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EscritaNaCentral:
-    """A message to a doctor that a person of the team wrote in the help desk."""
+    """A message to a doctor that a team member wrote in the help desk."""
 
     central_id: int  # id of the conversation in the help desk
     message_id: int
@@ -83,7 +83,7 @@ class EscritaNaCentral:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MudancaNaCentral:
-    """A change of a conversation in the help desk. ``mudou`` has the names of the attributes that changed."""
+    """A change to a conversation in the help desk. ``mudou`` has the names of the attributes that changed."""
 
     central_id: int
     mudou: frozenset[str]
@@ -103,7 +103,7 @@ Fato: TypeAlias = Recebida | DeGrupo | Eco | Recibo | Ligacao | EscritaNaCentral
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entregue:
-    """One delivery of a webhook. A repeated delivery has the same ``chave``."""
+    """One webhook delivery. A repeated delivery has the same ``chave``."""
 
     canal: str
     chave: str

@@ -1,7 +1,7 @@
-"""The inbox of webhooks. The API stores and acknowledges a delivery, and the worker processes it later. A repeated
-delivery changes nothing.
+"""The webhook inbox. The API stores and acknowledges a delivery, and the worker processes it later. A repeated delivery
+has no effect.
 
-The facts of a delivery are written in the transaction that settles its row. If the processing fails half-way, it starts
+A delivery's facts are written in the transaction that settles its row. If the processing fails half-way, it starts
 again from the beginning. A processed delivery is never processed twice.
 """
 
@@ -83,8 +83,8 @@ class Inbox:
 
 
 class InboxWork:
-    """Processes stored deliveries. ``read`` extracts the facts of a delivery. ``central`` handles facts of the help
-    desk; if it is None, they are ignored.
+    """Processes stored deliveries. ``read`` extracts a delivery's facts. ``central`` handles facts from the help desk;
+    if it is None, they are ignored.
     """
 
     def __init__(

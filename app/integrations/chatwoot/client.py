@@ -1,7 +1,7 @@
-"""Requests to the API of Chatwoot. Each request has a total deadline and a size limit, and is made once.
+"""Requests to the Chatwoot API. Each request has a total deadline and a size limit, and is made once.
 
-Contacts are found by their identifier, conversations by a custom attribute, and messages by their ``source_id``. A
-request that is repeated after a lost answer therefore finds the earlier result.
+Contacts are found by their identifier, conversations by a custom attribute, and messages by their ``source_id``. If a
+request is repeated because its answer was lost, it therefore finds the earlier result.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ STRANGE: Final = Falha(EffectReport(Effect.BROKE, "unexpected answer"))
 
 
 class ChatwootClient:
-    """Client of the help desk for one account and one inbox, which must be an API inbox. ``token`` is a secret."""
+    """Help desk client for one account and one inbox, which must be an API inbox. ``token`` is a secret."""
 
     def __init__(self, base_url: str, token: str, account: int, inbox: int, clock: Clock) -> None:
         self._base = f"{base_url.rstrip('/')}/api/v1/accounts/{account}"
@@ -103,7 +103,7 @@ class ChatwootClient:
         return _nothing(await self._call("POST", f"/conversations/{central_id}/toggle_status", body))
 
     async def _contact(self, ficha: Ficha) -> tuple[int, str] | Falha:
-        """Return the id of a doctor's contact, and the address of the contact in the inbox."""
+        """Return the id of a doctor's contact, and the contact's address in the inbox."""
         identifier = f"julia:{ficha.cliente_id}"
         found = await self._call("GET", f"/contacts/search?q={quote(identifier, safe='')}")
         if isinstance(found, Falha):

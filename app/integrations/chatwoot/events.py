@@ -1,6 +1,6 @@
-"""Authenticate the webhooks of Chatwoot, and translate them into facts for the contexts.
+"""Authenticate Chatwoot's webhooks, and translate them into facts for the contexts.
 
-Chatwoot signs a delivery with the secret of the webhook: ``X-Chatwoot-Signature`` is ``sha256=`` and the HMAC of
+Chatwoot signs a delivery with the webhook's secret: ``X-Chatwoot-Signature`` is ``sha256=`` followed by the HMAC of
 ``{X-Chatwoot-Timestamp}.{body}``. Versions that do not sign can send the secret in the address (``?token=…``).
 """
 
@@ -33,9 +33,9 @@ def is_proved(secret: str, headers: Mapping[str, str], query: Mapping[str, str],
 
 
 def delivery_of(body: Json, inbox: int, delivery: str | None) -> Entregue | Ignorado | None:
-    """Return the delivery to store, the reason to ignore it, or None if the body is not a delivery of Chatwoot.
+    """Return the delivery to store, the reason to ignore it, or None if the body is not a Chatwoot delivery.
 
-    ``delivery`` is the header X-Chatwoot-Delivery. Only the fields that ``facts_of`` needs are stored.
+    ``delivery`` is the X-Chatwoot-Delivery header. Only the fields that ``facts_of`` needs are stored.
     """
     if not isinstance(body, Mapping) or not isinstance(event := body.get("event"), str):
         return None

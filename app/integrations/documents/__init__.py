@@ -1,1 +1,1 @@
-"""Read the documents of operators from a folder of Markdown files."""
+"""Read operators' documents from a folder of Markdown files or from Google Docs."""

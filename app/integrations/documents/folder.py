@@ -1,8 +1,8 @@
 """A folder of Markdown files as the source of briefing and templates.
 
-BRIEFING_DIR/*.md                     the briefing: the last name in alphabetical order, such as 2026-03-09.md
+BRIEFING_DIR/*.md                     the briefing: the file whose name is last alphabetically, such as 2026-03-09.md
 BRIEFING_DIR/templates/<tipo>.md      a template, or
-BRIEFING_DIR/templates/<tipo>/*.md    the last name in the folder of the type
+BRIEFING_DIR/templates/<tipo>/*.md    the file whose name is last alphabetically in the type's folder
 """
 
 import asyncio

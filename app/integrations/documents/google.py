@@ -1,10 +1,11 @@
 """Google Docs as the source of briefing and templates.
 
     GOOGLE_DOCS_BRIEFING_ID     a document, or a folder: the newest document is the briefing
-    GOOGLE_DOCS_TEMPLATES_ID    a folder with a sub-folder for each type of campaign: its newest document is the template
+    GOOGLE_DOCS_TEMPLATES_ID    a folder with a sub-folder for each campaign type: its newest document is the template
 
-The newest document is the one with the latest date in its name (2026-03-09). If no name has a date, it is the one that
-was changed last. A document is exported as Markdown only if its version changed since this process last read it.
+The newest document is the one with the latest date in its name (2026-03-09). If no name has a date, it is the document
+that was changed last. A document is exported as Markdown only if its version has changed since this process last read
+it.
 """
 
 import re
@@ -41,7 +42,7 @@ File = Mapping[str, Any]
 
 
 class GoogleDocs:
-    """Reads documents with the token of a service account, to which operators give read access."""
+    """Reads documents with the token of a service account to which operators have given read access."""
 
     origem = "google_docs"
 
@@ -78,7 +79,7 @@ class GoogleDocs:
         return found
 
     async def _children(self, folder: str, kind: str) -> Sequence[File]:
-        """Return the files of one kind in a folder."""
+        """Return the files of the given kind in a folder."""
         query = f"'{_quoted(folder)}' in parents and mimeType = '{kind}' and trashed = false"
         asked = {"q": query, "fields": f"files({FIELDS})", "orderBy": "modifiedTime desc", "pageSize": str(MOST_FILES)}
         files = (await self._json(f"/files?{urlencode(asked | SHARED | ALL)}")).get("files")
@@ -107,9 +108,7 @@ class GoogleDocs:
         return parsed
 
     async def _get(self, path: str) -> bytes:
-        """Return the body of the response. If Google rejects the access token, get a new token and repeat the request
-        once.
-        """
+        """Return the response body. If Google rejects the access token, get a new token and repeat the request once."""
         status, body = await self._send("GET", f"{self._base}{path}", await self._authorisation())
         if status == 401:
             self._token = None

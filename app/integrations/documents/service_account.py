@@ -1,4 +1,4 @@
-"""A service account of Google, and the signed request with which it gets an access token."""
+"""A Google service account, and the signed request with which it gets an access token."""
 
 import base64
 import binascii
@@ -20,7 +20,7 @@ SEQUENCE: Final = 0x30
 
 
 class UnusableKey(ValueError):
-    """The credentials are not the JSON key of a service account."""
+    """Raised if the credentials are not the JSON key of a service account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class ServiceAccount:
 
     @classmethod
     def read(cls, credentials: str) -> "ServiceAccount":
-        """Read the JSON key that Google gives. Raises UnusableKey."""
+        """Read the JSON key that Google issues. Raises UnusableKey if it is invalid."""
         try:
             match loads(credentials):
                 case {"client_email": str(email), "private_key": str(key), "token_uri": str(url)}:
@@ -68,7 +68,7 @@ def _encode(part: bytes) -> str:
 
 
 def _private_numbers(pem: str) -> tuple[int, int]:
-    """Return modulus and private exponent of a PKCS #8 key in PEM (RFC 5208, RFC 8017)."""
+    """Return the modulus and the private exponent of a PKCS #8 key in PEM format (RFC 5208, RFC 8017)."""
     lines = [line for line in pem.strip().splitlines() if not line.startswith("-----")]
     try:
         der = base64.b64decode("".join(lines), validate=True)

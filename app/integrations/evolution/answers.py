@@ -1,5 +1,5 @@
-"""Translate the gateway's responses into results, by HTTP status and field. The wording of its messages is ignored,
-because it changes between versions.
+"""Translate the gateway's responses into results, based on HTTP status and fields. The wording of the gateway's
+messages is ignored, because it changes between versions.
 """
 
 from collections.abc import Mapping
@@ -125,7 +125,7 @@ def instance_of(row: Json) -> Instancia | None:
 
 
 def conexao(word: Json) -> Conexao:
-    """Parse the state of a connection. An unknown state is treated as closed."""
+    """Parse a connection state. An unknown state is treated as closed."""
     return Conexao(word) if isinstance(word, str) and word in set(Conexao) else Conexao.CLOSE
 
 
@@ -139,9 +139,7 @@ def number_of(row: Json) -> Numero | None:
 
 
 def read_stored(row: Json) -> Encontrada | None:
-    """Parse a stored message. Returns None if the instance did not send the message itself, or if the message has no
-    text or no time.
-    """
+    """Parse a stored message. Returns None if the message was not sent by this instance, or has no text or no time."""
     match row:
         case {"key": {"id": str(id), "remoteJid": str(jid), "fromMe": True}, **rest}:
             text, at = (
@@ -186,7 +184,7 @@ def _complaint(answer: Answer) -> str:
 
 
 def _message_in(body: Json) -> Json:
-    """Return the error message in a response body of the gateway. One endpoint sends it without the envelope
+    """Return the error message in a response body from the gateway. One endpoint sends the message without the envelope
     ``{"response": {"message": …}}``.
     """
     match body:
