@@ -1,4 +1,4 @@
-"""The entry points: ``app`` for uvicorn, ``work`` and ``command_line`` for the ``batuta`` command.
+"""The entry points: ``app`` for uvicorn, and ``work`` and ``command_line`` for the ``batuta`` command.
 
 This module imports neither the services nor the settings, because every command imports it, even `batuta --help`.
 ``app`` and ``work`` are built on first use.
@@ -68,7 +68,7 @@ def _julia() -> "Julia":
 
 @cache
 def _app() -> "FastAPI":
-    """Build the application for a uvicorn server that an operator starts. Configure the log as ``batuta api`` does."""
+    """Build the application for a uvicorn server that an operator starts. Configure logging as ``batuta api`` does."""
     import sys
 
     from app.application import create_api

@@ -1,4 +1,4 @@
-"""Settings of Julia, read from the environment; ``docs/reference.md`` is generated from the text below each name."""
+"""Julia's settings, read from the environment; ``docs/reference.md`` is generated from the text below each name."""
 
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
@@ -274,8 +274,8 @@ class Settings(EngineSettings):
 
     @model_validator(mode="after")
     def _telegram_limits_fit(self) -> Self:
-        """Check that TELEGRAM_TIMEOUT_CYCLE is longer than two other time limits: that of the longest send, and that of
-        a write to the database.
+        """Check that TELEGRAM_TIMEOUT_CYCLE is longer than the time limit for the longest send, and longer than the
+        time limit for a database write.
         """
         longest = self.telegram_timeout_entity + self.telegram_timeout_send
         longest += max(self.telegram_timeout_send, self.telegram_timeout_media)

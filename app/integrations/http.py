@@ -1,5 +1,5 @@
-"""HTTP clients of the integrations. They follow no redirects, use no proxy of the environment, and share certificates
-that are loaded once.
+"""HTTP clients for the integrations. They follow no redirects, ignore proxies set in the environment, and share
+certificates that are loaded once.
 """
 
 import ssl
@@ -18,5 +18,5 @@ def open_client(timeout: httpx2.Timeout, limits: httpx2.Limits = _FEW) -> httpx2
 
 @cache
 def _certificates() -> ssl.SSLContext:
-    """Return the certificates of the machine. Loading them takes 20 ms, so all clients share them."""
+    """Return the machine's certificates. Loading them takes 20 ms, so all clients share them."""
     return httpx2.create_ssl_context(trust_env=False)

@@ -1,4 +1,6 @@
-"""The boards of the first page: messages, conversations with people, groups, vacancies, appointments and reports."""
+"""The boards on the first page: messages, conversations that people handle, groups, vacancies, appointments and
+reports.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta

@@ -25,7 +25,7 @@ TELEGRAM: Final = {
 def readings(
     saude: Callable[[], Awaitable[Mapping[str, Any]]], contas: Callable[[], Awaitable[Mapping[str, Any]]]
 ) -> dict[str, MetricReading]:
-    """Return the metrics of the appointments and of Telegram. ``saude`` and ``contas`` are the answers of
+    """Return the metrics for appointments and Telegram. ``saude`` and ``contas`` are the responses from
     ``/health/agendamentos`` and ``/health/telegram``.
     """
 

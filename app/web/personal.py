@@ -1,4 +1,4 @@
-"""Personal data in the answers of Julia's routes. It is masked for callers without the scope pii. For other callers,
+"""Personal data in responses from Julia's routes. It is masked for callers without the scope pii. For other callers,
 the access is recorded.
 """
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 async def personal(request: Request, document: T, *names: str, count: int = 1) -> T:
     """Return a JSON object that the caller may see. Without the scope pii, the fields ``names`` are masked at every
-    depth. With the scope, the access to ``count`` records is written to the audit log.
+    depth. With the scope, the audit log records access to ``count`` records.
     """
     return document if await disclose(request, count) else cover(document, names)
 

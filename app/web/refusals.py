@@ -1,4 +1,4 @@
-"""Convert errors of the services in ``app/contexts`` to problems of the API."""
+"""Convert errors from the services in ``app/contexts`` to API problems."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,8 +16,8 @@ LONGEST_FACT = 500
 def as_problems(request: Request, refusals: Mapping[type[BatutaError], tuple[int, str]]) -> Iterator[None]:
     """Convert an error to a problem with the status and slug of the first class that matches the error.
 
-    The values of the error (``facts``) fill in the text of the problem. The additional value ``why`` is the sentence of
-    the error in the caller's language.
+    The error's values (``facts``) fill in the problem's text. The additional value ``why`` is the error's sentence in
+    the caller's language.
     """
     try:
         yield

@@ -1,1 +1,1 @@
-"""Processes of Julia that operators start by name."""
+"""Julia's processes that operators start by name."""

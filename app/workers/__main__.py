@@ -1,4 +1,4 @@
-"""The worker of every queue, ``python -m app.workers``, like ``batuta worker``."""
+"""The worker for all queues, ``python -m app.workers``, like ``batuta worker``."""
 
 import sys
 

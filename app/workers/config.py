@@ -22,8 +22,8 @@ def __getattr__(name: str) -> object:
 
 
 def _make() -> type:
-    """Build the settings. An error ends the process with one sentence. Without this function, ``arq`` would print a
-    traceback.
+    """Build the settings. If this fails, end the process with a one-sentence error instead of the traceback that
+    ``arq`` would print.
     """
     try:
         settings = load_settings(Settings, environment(), Path(".env"))

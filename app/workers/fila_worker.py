@@ -1,5 +1,5 @@
-"""The worker of messages, ``python -m app.workers.fila_worker``. It sends messages, processes deliveries and resolves
-messages in doubt.
+"""The message worker, ``python -m app.workers.fila_worker``. It sends messages, processes webhook deliveries, and finds
+out whether messages were sent when the gateway's answer was lost.
 """
 
 import sys

@@ -1,6 +1,6 @@
-"""The worker of the groups, ``python -m app.workers.grupos_worker``. It only processes group messages.
+"""The worker for the groups pipeline, ``python -m app.workers.grupos_worker``. It only processes group messages.
 
-``work`` is Julia with a worker that serves only the stages of the pipeline. ``batuta worker`` serves every queue.
+``work`` is Julia with a worker that serves only the pipeline's stages. ``batuta worker`` serves all queues.
 """
 
 import sys

@@ -27,7 +27,7 @@ def __getattr__(name: str) -> object:
 
 
 def _profile(settings: Settings) -> Profile:
-    """Return the active profile. If the database cannot be read, return the profile of the settings."""
+    """Return the active profile. If the database cannot be read, return the profile from the settings."""
     work = build(settings).work
     try:
         # Runs in a separate thread, because the importing program may run an event loop.

@@ -1,4 +1,4 @@
-"""The worker of Telegram, ``python -m app.workers.telegram_worker``, like ``batuta telegram``. Its loops are sync,
+"""The Telegram worker, ``python -m app.workers.telegram_worker``, like ``batuta telegram``. Its loops are sync,
 outbound, history and jobs.
 """
 

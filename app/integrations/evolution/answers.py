@@ -195,7 +195,7 @@ def _message_in(body: Json) -> Json:
 
 
 def _words(body: Json) -> list[str]:
-    """Flatten an error message, which is a text, a list, or nested lists."""
+    """Flatten an error message, which may be a text, a list, or nested lists."""
     said = _message_in(body)
     if isinstance(said, str):
         return [said]

@@ -42,7 +42,7 @@ class Webhook:
 
     @property
     def misses(self) -> frozenset[str]:
-        """Events that Julia needs but the webhook does not deliver. A webhook without a list of events delivers all
+        """The events that Julia needs but the webhook does not deliver. A webhook without a list of events delivers all
         events.
         """
         return frozenset(EVENTS) - self.events if self.events else frozenset()
@@ -55,8 +55,8 @@ class EvolutionClient:
         self._limits = limits or Limits()
 
     async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult:
-        """Send a text. The gateway's parameter ``delay`` is not used, because it delays the answer beyond the caller's
-        timeout.
+        """Send a text. The gateway's parameter ``delay`` is not used, because it delays the gateway's answer beyond the
+        caller's timeout.
         """
         body = {"number": telefone, "text": texto}
         reply = await self._gateway.call(
@@ -97,7 +97,9 @@ class EvolutionClient:
         return [found[telefone] for telefone in asked if telefone in found]
 
     async def group(self, instance: str, jid: str) -> Grupo | Unavailable:
-        """Return the name of a group of this instance. The participants in the answer are ignored."""
+        """Return the name of a group to which this instance belongs. The participants in the gateway's answer are
+        ignored.
+        """
         path = f"{path_of('group', 'findGroupInfos', instance)}?groupJid={quote(jid, safe='')}"
         body = await self._ask("GET", path)
         if isinstance(body, Unavailable):

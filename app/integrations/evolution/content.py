@@ -42,7 +42,9 @@ _MILLISECONDS = 10**11
 
 
 def text_of(message: Json) -> str | None:
-    """Return the text, the caption of a picture, video or document, or the text of buttons or a list."""
+    """Return a message's text: its own text, the caption of a picture, video or document, or the text of buttons or a
+    list.
+    """
     for layer in _layers(message, _DEEPEST):
         for places in _WORDS:
             read = [text for place in places for text in _texts(layer, place)]
@@ -57,7 +59,7 @@ def media_of(message: Json) -> str | None:
 
 
 def contexts(message: Json) -> Iterator[Mapping[str, Json]]:
-    """Yield the contexts of a message, which say to which message it replies and whether it was forwarded."""
+    """Yield a message's contexts, which say to which message it replies and whether it was forwarded."""
     for layer in _layers(message, _DEEPEST):
         for part in layer.values():
             if isinstance(part, Mapping) and isinstance(context := part.get("contextInfo"), Mapping):
@@ -65,8 +67,8 @@ def contexts(message: Json) -> Iterator[Mapping[str, Json]]:
 
 
 def instant_of(value: Json) -> datetime | None:
-    """Parse seconds or milliseconds since 1970 (a number, a text, or the low and the high half of a 64-bit integer), or
-    a date with an offset from UTC. Returns None for anything else.
+    """Parse an instant: seconds or milliseconds since 1970 (as a number, a text, or the low and high halves of a 64-bit
+    integer), or a date with an offset from UTC. Returns None for anything else.
     """
     try:
         match value:

@@ -54,6 +54,6 @@ def _badly(what: str, **facts: object) -> Examined:
 
 
 def _place(url: str) -> str:
-    """Return the address of a webhook without the query, which may contain the secret."""
+    """Return a webhook's address without the query, which may contain the secret."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}{parts.path}"

@@ -1,4 +1,4 @@
-"""Translate webhook deliveries of the gateway into facts. Every field may be missing or have any type."""
+"""Translate webhook deliveries from the gateway into facts. Every field may be missing or have any type."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence

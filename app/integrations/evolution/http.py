@@ -1,4 +1,6 @@
-"""Send one request to the gateway with a total deadline and a size limit for the answer. Redirects and retries are off."""
+"""Send one request to the gateway with a total deadline and a size limit for the answer. Redirects and retries are
+disabled.
+"""
 
 import json
 from collections.abc import Mapping
@@ -21,7 +23,7 @@ NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, ht
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer of the gateway. ``body`` is None if it is not JSON."""
+    """An answer from the gateway. ``body`` is None if it is not JSON."""
 
     status: int
     body: Json
@@ -85,7 +87,7 @@ class Gateway:
 
 
 def path_of(*parts: str) -> str:
-    """Join the parts of a path. Each part is quoted, so that a slash in a name does not separate two parts."""
+    """Join the segments of a path. Each segment is quoted, so that a slash in a name does not split the segment."""
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 

@@ -1,8 +1,8 @@
-"""Authenticate a delivery of the gateway. The gateway does not sign its deliveries.
+"""Authenticate a delivery from the gateway. The gateway does not sign its deliveries.
 
 A delivery is authenticated in one of three ways. The first is a header that we configure (``X-Webhook-Secret``). The
-second is an HS256 JWT that the gateway makes from a header called ``jwt_key`` and that expires after ten minutes. The
-third is the secret in the query of the address (``?token=…``), for set-ups where only the address can be configured.
+second is an HS256 JWT that the gateway creates from a header called ``jwt_key`` and that expires after ten minutes. The
+third is the secret in the address's query (``?token=…``), for set-ups where only the address can be configured.
 """
 
 import base64

@@ -1,1 +1,1 @@
-"""Client of a language model with the common chat-completions API."""
+"""Client for language models that offer the common chat-completions API."""

@@ -1,5 +1,5 @@
 """Client for one structured query to a language model: instruction, data and schema. It uses no tools, no conversation
-and no retries.
+history and no retries.
 """
 
 import json
@@ -76,7 +76,9 @@ class ChatClient:
 
     @asynccontextmanager
     async def _line(self) -> AsyncIterator[httpx2.AsyncClient]:
-        """Yield the most recently released HTTP client. If all clients are busy, open another, so that no call waits."""
+        """Yield the most recently released HTTP client. If all clients are busy, open another, so that no
+        query waits.
+        """
         if not self._free:
             self._lines.append(self._open())
             self._free.append(self._lines[-1])
@@ -104,7 +106,9 @@ def _answer(read: bytes) -> Resposta:
 
 
 def _document(content: str) -> Json:
-    """Return the JSON in an answer, which may have a code fence or prose around it. Return None if there is no JSON."""
+    """Return the JSON in the model's answer, which may have a code fence or prose around it. Return None if there is no
+    JSON.
+    """
     start, end = content.find("{"), content.rfind("}")
     return _parse(content[start : end + 1]) if 0 <= start < end else None
 

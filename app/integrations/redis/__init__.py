@@ -1,1 +1,1 @@
-"""Redis, used if tasks run on ARQ."""
+"""Redis, which is used only if tasks run on ARQ."""

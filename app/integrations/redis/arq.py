@@ -25,7 +25,7 @@ def redis_of(settings: Settings) -> RedisSettings:
 
 
 def where_of(settings: Settings) -> str:
-    """Return the address of Redis without the password."""
+    """Return the address of the Redis server without the password."""
     made = redis_of(settings)
     return f"{made.host}:{made.port}"
 

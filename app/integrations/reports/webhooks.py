@@ -1,4 +1,4 @@
-"""Deliver a report with one POST request, without redirects and without retry.
+"""Deliver a report with one POST request, without redirects or retries.
 
 The result says whether the report arrived, did not arrive, or may have arrived. Only a report that did not arrive is
 sent again automatically; a person decides about a report that may have arrived.
@@ -66,7 +66,7 @@ def delivery_of(status: int) -> Entrega:
 
 @dataclass(frozen=True, slots=True)
 class SlackChannel:
-    """Sends the report as text to an incoming webhook of Slack."""
+    """Sends the report as text to a Slack incoming webhook."""
 
     poster: Poster
     texts: Texts
@@ -79,7 +79,7 @@ class SlackChannel:
 
 @dataclass(frozen=True, slots=True)
 class JsonWebhook:
-    """Sends the report as a JSON object with the id of the report, so that the receiver recognises a repetition."""
+    """Sends the report as a JSON object with the report's id, so that the receiver recognises a repeated delivery."""
 
     poster: Poster
     zone: ZoneInfo

@@ -1,1 +1,1 @@
-"""Destinations of the notices to the team."""
+"""Destinations for notices to the team."""

@@ -9,7 +9,7 @@ from batuta.kernel import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SlackNotices:
-    """Sends the notice as text to an incoming webhook of Slack, which cannot recognise a repetition. ``pagina`` is the
+    """Sends the notice as text to a Slack incoming webhook, which cannot recognise a repeated notice. ``pagina`` is the
     address of the page to which the notice links.
     """
 
@@ -23,7 +23,7 @@ class SlackNotices:
         return await self.poster.post({"text": self.texto(aviso)})
 
     def texto(self, aviso: Aviso) -> str:
-        """Return the text of the notice in the operators' language."""
+        """Return the notice's text in the operators' language."""
         if aviso.motivo == BRIEFING:
             return self.texts("aviso.briefing", detalhe=aviso.detalhe or "-", pagina=self.pagina)
         reason = self.texts.get(f"estado.pendencia.{aviso.motivo}", self.texts("aviso.outro_motivo"))
@@ -33,7 +33,7 @@ class SlackNotices:
 
 @dataclass(frozen=True, slots=True)
 class JsonNotices:
-    """Sends the notice as a JSON object with its id, so that the receiver recognises a repetition."""
+    """Sends the notice as a JSON object with its id, so that the receiver recognises a repeated notice."""
 
     poster: Poster
     pagina: str

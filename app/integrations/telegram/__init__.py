@@ -1,3 +1,3 @@
-"""Parts of Telegram that do not depend on its protocol: the encryption of sessions, and the client of the simulated
-Telegram.
+"""Telegram code that does not depend on the MTProto protocol: the encryption of sessions, and the client for the
+simulated Telegram.
 """

@@ -1,4 +1,4 @@
-"""Code that both Telegram clients share: the time limit of a request, its result, and the start of a connection."""
+"""Code that both Telegram clients share: a request's time limit and result, and the start of a connection."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -39,7 +39,9 @@ class Prazo:
         return timedelta(seconds=max(0.0, self._until - self._clock.monotonic()))
 
     async def run(self, awaitable: Awaitable[T], what: str) -> T:
-        """Await the call and return its result. At the time limit, cancel the call and raise DeadlineExceeded."""
+        """Await the call and return its result. If the call exceeds the time limit, cancel it and raise
+        DeadlineExceeded.
+        """
         return await with_timeout(self.left, awaitable, self._clock, what)
 
     async def store(self, awaitable: Awaitable[T]) -> T | Unavailable:
@@ -57,7 +59,7 @@ async def close_client(closing: Awaitable[None], clock: Clock) -> None:
 
 
 class Inicio(Protocol):
-    """An unconnected client of one account."""
+    """One account's client before it is connected."""
 
     async def begin(self, prazo: Prazo) -> Falha | None: ...
     async def close(self, *, limit: timedelta) -> None: ...
@@ -67,8 +69,8 @@ L = TypeVar("L", bound=Inicio)
 
 
 async def connect_line(sessoes: Sessoes, conta: str, prazo: Prazo, make: Callable[[str], L]) -> L | Falha:
-    """Take the session of an account, build a client with ``make``, and connect it. If the connection fails, the client
-    is closed.
+    """Take ownership of an account's session, build a client with ``make``, and connect it. If the connection fails,
+    the client is closed.
     """
     sessao = await prazo.store(sessoes.take(conta))
     if not isinstance(sessao, str):

@@ -1,4 +1,4 @@
-"""Login at the simulated Telegram."""
+"""Login to the simulated Telegram."""
 
 from collections.abc import Mapping
 from datetime import timedelta

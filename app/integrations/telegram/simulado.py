@@ -1,7 +1,7 @@
-"""Client of the simulated Telegram (``simulador/telegram.py``). It uses HTTP on loopback.
+"""Client for the simulated Telegram (``simulador/telegram.py``). It uses HTTP on loopback.
 
-It follows the update protocol of the original: pushed updates have a position (``pts``), and repeated updates are
-dropped. Missing updates are fetched as a difference, also after the server was silent or answered too late.
+It follows the real Telegram's update protocol: pushed updates have a position (``pts``), and repeated updates are
+dropped. Missing updates are fetched as a difference, even after the server was silent or answered too late.
 """
 
 import re
@@ -238,8 +238,8 @@ class LinhaSimulada:
         return Feito() if isinstance(found, Ok) else found
 
     async def _wait_for_updates(self, prazo: Prazo) -> Falha | None:
-        """Wait for pushed updates. The server pushes an update once. If it is lost, the next call fetches the updates
-        that were missed. During a flood wait, this method only waits.
+        """Wait for pushed updates. The server pushes each update only once. If an update is lost, the next call fetches
+        the missing updates. During a flood wait, this method only waits.
         """
         if self._may_lack and self._clock.monotonic() >= self._flooded_until:
             failed = await self._fetch_missing(prazo)

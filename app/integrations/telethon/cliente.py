@@ -1,7 +1,8 @@
-"""Telethon's client with the settings that Julia requires, and the position of its updates.
+"""Telethon's client with the settings that Julia requires, and the client's position in the stream of updates.
 
-Telethon's own waits and repetitions are switched off: no sleep during a flood, one attempt per request, no reconnection
-in the background. A lost connection ends the client. The worker then connects again with its own back-off.
+Telethon's own waits and retries are switched off: no sleep during a flood wait, one attempt per request, no
+reconnection in the background. When the connection is lost, the client ends. The worker then connects again with its
+own back-off.
 """
 
 import json
@@ -24,7 +25,7 @@ SILENT: Final = logging.Logger("telethon", logging.CRITICAL + 1)
 
 @dataclass(frozen=True, slots=True)
 class Lote:
-    """Updates in order, the people and chats in them, and the position after them."""
+    """Updates in order of arrival, the people and chats in them, and the position after them."""
 
     updates: Sequence[Any]
     entities: Sequence[Any]
@@ -35,8 +36,8 @@ class Cliente(TelegramClient):  # type: ignore[misc] # Telethon has no types
     def __init__(
         self, session: StringSession, api_id: int, api_hash: str, marca: str | None = None, *, repeats: int = 0
     ) -> None:
-        """Create the client. ``repeats`` is the number of times that a request is repeated if the server redirects it
-        to another data centre, which happens during a login.
+        """Create the client. ``repeats`` is how many times a request is repeated if the server redirects it to another
+        data centre, which happens during a login.
         """
         super().__init__(
             session,
@@ -60,8 +61,8 @@ class Cliente(TelegramClient):  # type: ignore[misc] # Telethon has no types
 
     @property
     def marca(self) -> str:
-        """The position of the account, and of each channel, in the stream of updates. The position of a channel
-        includes its access hash.
+        """The account's position, and that of each channel, in the stream of updates. A channel's position includes its
+        access hash.
         """
         state, channels = self._message_box.session_state()
         known = {id: self._mb_entity_cache.get(id) for id in channels}
@@ -91,7 +92,7 @@ class Cliente(TelegramClient):  # type: ignore[misc] # Telethon has no types
         return self._updates_handle is not None and not self._updates_handle.done()
 
     def known_hash(self, id: int) -> int | None:
-        """Return the access hash of a person or a channel that an update or an answer contained."""
+        """Return the access hash of a person or a channel, as found in an earlier update or answer."""
         found = self._mb_entity_cache.get(id)
         return None if found is None else int(found.hash)
 
@@ -101,8 +102,8 @@ class Cliente(TelegramClient):  # type: ignore[misc] # Telethon has no types
     async def _preprocess_updates(
         self, updates: Sequence[Any], users: Sequence[Any], chats: Sequence[Any]
     ) -> list[Any]:
-        """Take a batch of updates. Telethon calls this method after it moved its position past the batch, so the batch
-        and the position belong together. Return an empty list, so that Telethon's own event handlers do nothing.
+        """Take a batch of updates. Telethon calls this method after it has moved its position past the batch, so the
+        batch and the position belong together. Return an empty list, so that Telethon's own event handlers do nothing.
         """
         await super()._preprocess_updates(updates, users, chats)
         self.taken(Lote(updates, [*users, *chats], self.marca))

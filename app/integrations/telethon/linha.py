@@ -1,4 +1,6 @@
-"""The Telegram client on Telethon: one Telethon client per account, and raw requests with the caller's ``random_id``."""
+"""The Telegram client built on Telethon: one Telethon client per account, and raw requests with the caller's
+``random_id``.
+"""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -290,7 +292,7 @@ class LinhaTelethon:
         return [seen for each in lote.updates for seen in reader.update(each) if self._is_new(each, seen)]
 
     def _is_new(self, update: Any, seen: Atualizacao) -> bool:
-        """Return whether the message was not received before. An edit is new each time."""
+        """Return whether the message has not been received before. An edit counts as new each time."""
         if not isinstance(seen, MensagemVista) or isinstance(
             update, types.UpdateEditMessage | types.UpdateEditChannelMessage
         ):
@@ -379,8 +381,8 @@ class LinhaTelethon:
 
 
 async def _without_cancel(call: Any) -> Any:
-    """Await a call. When the connection ends, Telethon cancels its open calls. Such a cancellation is reported as a
-    lost connection.
+    """Await a call. When the connection ends, Telethon cancels the calls in progress. Such a cancellation is reported
+    as a lost connection.
     """
     try:
         return await call
@@ -392,7 +394,7 @@ async def _without_cancel(call: Any) -> Any:
 
 
 def _sent(answer: Any, random_id: int) -> Sent | Unknown:
-    """Read the id of the new message from the answer to a send."""
+    """Read the new message's id from Telegram's answer to a send."""
     if isinstance(answer, types.UpdateShortSentMessage):
         return Sent(id=answer.id, em=answer.date)
     updates = getattr(answer, "updates", [])

@@ -59,8 +59,8 @@ UNSURE: Final = (errors.ServerError, errors.TimedOutError, errors.RpcCallFailErr
 
 
 def failure(error: errors.RPCError | AuthKeyNotFound, metodo: Metodo) -> Falha:
-    """Translate an error of the server. Only the name of the error is kept, because its text may contain a phone
-    number.
+    """Translate an error from the server. Only the error's name is kept, because its text may contain a
+    phone number.
     """
     name = type(error).__name__
     match error:

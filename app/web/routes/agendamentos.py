@@ -82,8 +82,7 @@ Documents = Annotated[bool, Query(description="also show documents, which are ma
 class OneOfThem(Convertor[str]):
     """Matches one path segment that is not the name of another route, such as ``import``.
 
-    An invalid id therefore gets a specific error, and the name of another route is never read as the id of an
-    appointment.
+    An invalid id therefore gets a specific error, and another route's name is never read as an appointment id.
     """
 
     regex = r"(?!(?:import|imports|stats|export|reprocess)(?:/|$))[^/]+"
@@ -106,7 +105,7 @@ class Paged(StreamingResponse):
 
 
 class Campos(BaseModel):
-    """Fields of an appointment to set. A field that the request omits stays unchanged; null clears a field."""
+    """Appointment fields to set. A field that the request omits stays unchanged; null clears a field."""
 
     model_config = ConfigDict(extra="forbid")
     nome_marca: Name | None = None
@@ -224,8 +223,8 @@ def _add_importing(routes: APIRouter, importacao: Importacao) -> None:
     ) -> dict[str, Any]:
         """Import a spreadsheet. Before the response is sent, every valid row is stored together with its task.
 
-        If a column title is uncertain, the file is refused with a proposed assignment of columns. Send the file again
-        with ``colunas``.
+        If a column title is uncertain, the file is refused, and the response proposes a field for each column. Send the
+        file again with ``colunas``.
         """
         content = await file.read()
         with as_problems(request, REFUSALS):
@@ -246,7 +245,7 @@ def _add_importing(routes: APIRouter, importacao: Importacao) -> None:
         responses={404: {"description": "no such import"}},
     )
     async def one_import(request: Request, id: Annotated[UUID, Path()]) -> dict[str, Any]:
-        """Show the progress of an import, the parsing of its rows, and the rejected rows."""
+        """Show the progress of an import and of the tasks that parse its rows, and list the rejected rows."""
         row = await importacao.encontrada(str(id))
         if row is None:
             raise Problem(404, "import_unknown", id=str(id))
@@ -286,7 +285,7 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
 
     @routes.get("/appointments/stats", operation_id="appointment_stats")
     async def stats() -> dict[str, Any]:
-        """Count the appointments by the state of their parsing."""
+        """Count the appointments by parsing state."""
         counts = await agendamentos.contagem()
         return {"normalization_status": counts, "total": sum(counts.values())}
 
@@ -364,7 +363,7 @@ def _import_document(request: Request, row: Row) -> dict[str, Any]:
 
 
 def with_reasons(document: dict[str, Any], texts: Texts) -> dict[str, Any]:
-    """Add the text of each problem to the JSON object of an import."""
+    """Add the text of each problem to an import's JSON object."""
     for name in ("errors", "warnings"):
         document[name] = [
             {

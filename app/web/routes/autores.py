@@ -43,7 +43,7 @@ def router(autores: Autores, zone: ZoneInfo) -> APIRouter:
         },
     )
     async def block(request: Request, id: UUID) -> dict[str, Any]:
-        """Block the author of a vacancy, and reject the author's vacancies in review. Idempotent."""
+        """Block the author of a vacancy, and reject all of the author's vacancies that are in review. Idempotent."""
         with as_problems(request, REFUSALS):
             return autor_em_palavras(await autores.bloquear(str(id), por=caller_of(request)))
 

@@ -136,9 +136,9 @@ def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
     @routes.post("/{id}/agendar", operation_id="schedule_campanha", responses=ANSWERS, openapi_extra=needs(Scope.SEND))
     async def agendar(request: Request, id: Id, quando: Agendamento | None = None) -> dict[str, Any]:
         """Schedule a campaign for an instant, or as soon as possible. Under the profile `janelas` it starts in the
-        window of its type.
+        window for its type.
 
-        Returns the expected audience. An empty audience is refused (409) and changes nothing.
+        Returns the expected audience. An empty audience is refused (409), and nothing changes.
         """
         para = None if quando is None else quando.agendar_para
         with as_problems(request, REFUSALS):
@@ -179,8 +179,8 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
 
     @routes.get("/{id}", operation_id="show_campanha", responses={404: ANSWERS[404]})
     async def show(request: Request, id: Id) -> dict[str, Any]:
-        """Show the progress of a campaign: recipients, queued, sent, delivered, answered, and exclusions and blocks by
-        reason.
+        """Show a campaign's progress: the number of recipients and of queued, sent, delivered and answered messages,
+        and the exclusions and blocks by reason.
         """
         with as_problems(request, REFUSALS):
             shown: dict[str, Any] = texts_for(request).render(
@@ -197,7 +197,7 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
         depois_de: Annotated[int, Query(ge=0, le=2**31 - 1, description="only positions after this one")] = 0,
         limite: Limit = 100,
     ) -> dict[str, Any]:
-        """List the doctors of the audience in order, each excluded doctor with the reason."""
+        """List the doctors in the audience by position. Each excluded doctor has the reason."""
         with as_problems(request, REFUSALS):
             rows = await campanhas.destinatarios(id, situacao=situacao, motivo=motivo, after=depois_de, limit=limite)
         return {"destinatarios": [dict(row) for row in rows]}

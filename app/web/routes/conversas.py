@@ -1,5 +1,5 @@
 """``/api/v1/conversas`` and ``/api/v1/pendencias``: show and change who handles a conversation, and list the messages
-that wait for a person.
+that are waiting for a person.
 """
 
 from typing import Annotated, Any
@@ -85,7 +85,7 @@ def _conversations(messages: Messages, escrita: EscritaDaEquipe, zone: ZoneInfo)
         limite: Limit = 50,
         pular: Skip = 0,
     ) -> dict[str, Any]:
-        """List conversations, the most recently changed first, without their texts."""
+        """List conversations, most recently changed first, without their texts."""
         rows = await care.listar(com=com, estagio=estagio, encerradas=encerradas, limite=limite, pular=pular)
         return {"conversas": [conversa_em_palavras(row, zone) for row in rows]}
 
@@ -113,8 +113,8 @@ def _conversations(messages: Messages, escrita: EscritaDaEquipe, zone: ZoneInfo)
         openapi_extra=needs(Scope.SEND),
     )
     async def answer(request: Request, id: UUID, escrito: Escrito) -> dict[str, Any]:
-        """Queue a message from the caller to the doctor, and assign the conversation to the caller. The sending rules
-        apply. ``mensagem`` is null if a message with the same key is already queued.
+        """Queue a message from the caller to the doctor, and assign the conversation to the caller. The message is
+        subject to the sending rules. ``mensagem`` is null if a message with the same key is already queued.
         """
         with as_problems(request, REFUSALS):
             done = await escrita.responder(str(id), escrito.texto, por=caller_of(request), chave=escrito.chave)
@@ -122,8 +122,8 @@ def _conversations(messages: Messages, escrita: EscritaDaEquipe, zone: ZoneInfo)
 
     @routes.post("/{id}/devolver", operation_id="return_conversa", responses=ANSWERS)
     async def give_back(request: Request, id: UUID, como: Devolucao) -> dict[str, Any]:
-        """Return the conversation to Julia. The messages that were held back are released or cancelled, as the request
-        says.
+        """Return the conversation to Julia. The request says whether the messages that were held back are released or
+        cancelled.
         """
         with as_problems(request, REFUSALS):
             done = await care.devolver(str(id), como.mensagens, por=caller_of(request), motivo=como.motivo)
@@ -144,7 +144,9 @@ def _pending(messages: Messages, zone: ZoneInfo) -> APIRouter:
 
     @routes.get("", operation_id="list_pendencias", openapi_extra=needs(Scope.PII))
     async def waiting(request: Request, limite: Limit = 50) -> dict[str, Any]:
-        """List the inbound messages that wait for a person, oldest first, with the text of the first message."""
+        """List the inbound messages waiting for a person, oldest first. Each entry has the text of the sender's first
+        waiting message.
+        """
         found = await pending.listar(limite=limite)
         await disclose(request, len(found))
         shown = [pendencia_em_palavras(each, zone) for each in found]

@@ -1,4 +1,4 @@
-"""``/grupos/fechamentos``: notices that a vacancy is taken. An operator decides which vacancy is meant."""
+"""``/grupos/fechamentos``: notices that a vacancy is taken. An operator decides to which vacancy a notice refers."""
 
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -44,14 +44,16 @@ def router(fechamentos: Fechamentos, zone: ZoneInfo) -> APIRouter:
         limite: Annotated[int, Query(ge=1, le=200)] = 50,
         pular: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     ) -> dict[str, Any]:
-        """List the notices that shifts are taken, oldest first, each with its text and the vacancies that it may mean."""
+        """List the notices that shifts are taken, oldest first, each with its text and the vacancies to which it may
+        refer.
+        """
         found = await fechamentos.pendentes(limite=limite, pular=pular, status=status)
         await disclose(request, len(found))
         return {"avisos": [aviso_em_palavras(row, vagas, zone) for row, vagas in found]}
 
     @routes.post("/{id}/fechar", operation_id="close_fechamento", responses=ANSWERS)
     async def close(request: Request, id: UUID, quais: Quais) -> dict[str, Any]:
-        """Close the vacancies that a notice means."""
+        """Close the vacancies to which a notice refers."""
         return await _resolve(fechamentos, request, id, [str(each) for each in quais.vagas])
 
     @routes.post("/{id}/manter", operation_id="keep_fechamento", responses=ANSWERS)

@@ -1,4 +1,4 @@
-"""``/grupos/revisao``: vacancies of groups that await an operator's decision, with their source text."""
+"""``/grupos/revisao``: vacancies from groups that are awaiting an operator's decision, with their source text."""
 
 from datetime import date
 from typing import Annotated, Any, Literal
@@ -36,7 +36,7 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 
 
 class Aprovacao(BaseModel):
-    """Corrections of the fields of a vacancy. An absent field keeps the value that was read."""
+    """Corrections to the fields of a vacancy. An absent field keeps the value that was read."""
 
     model_config = ConfigDict(extra="forbid")
     hospital: Word | None = None
@@ -79,7 +79,9 @@ def router(revisao: Revisao, zone: ZoneInfo) -> APIRouter:
         limite: Annotated[int, Query(ge=1, le=200)] = 50,
         pular: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     ) -> dict[str, Any]:
-        """List vacancies, oldest first, each with its source text and the position of each field in that text."""
+        """List the vacancies in review, oldest first, each with its source text and the position of each field in that
+        text.
+        """
         rows = await revisao.pendentes(limite=limite, pular=pular, status=status)
         await disclose(request, len(rows))
         return {"aguardando": await revisao.quantas(), "vagas": [vaga_em_palavras(row, zone) for row in rows]}
@@ -94,8 +96,8 @@ def router(revisao: Revisao, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/{id}/aprovar", operation_id="approve_revisao", responses=ANSWERS)
     async def approve(request: Request, id: UUID, como: Aprovacao | None = None) -> dict[str, Any]:
-        """Approve a vacancy, with corrections if any. If the hospital is corrected, the name in the message becomes an
-        alias of that hospital.
+        """Approve a vacancy, with corrections if any. If the hospital is corrected, the hospital name in the message
+        becomes an alias of the chosen hospital.
         """
         said = {} if como is None else como.model_dump(exclude={"notas"})
         with as_problems(request, REFUSALS):

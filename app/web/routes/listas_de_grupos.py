@@ -1,4 +1,4 @@
-"""``/grupos/mensagens`` and ``/grupos/vagas``: messages of groups with their results, and open vacancies."""
+"""``/grupos/mensagens`` and ``/grupos/vagas``: group messages with their results, and open vacancies."""
 
 import re
 from datetime import date
@@ -18,7 +18,7 @@ Skip = Annotated[int, Query(ge=0, le=1_000_000)]
 
 
 def _require_text(value: object) -> object:
-    """Raise ValueError for a number, which would be read as a time since 1970."""
+    """Raise ValueError for a number, because it would be read as a time since 1970."""
     if isinstance(value, str) and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
         raise ValueError("write the day as in 2026-03-11")
     return value

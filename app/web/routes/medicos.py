@@ -1,4 +1,4 @@
-"""``/api/v1/medicos``: register doctors; see and correct their states."""
+"""``/api/v1/medicos``: register doctors, and show and correct their states."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -55,8 +55,8 @@ class Medicos(BaseModel):
 
 
 class CorrecaoPedida(BaseModel):
-    """A correction of a doctor's state. An absent field stays unchanged. null ends the rest (a period without messages
-    from Julia) or cancels the agreed next contact.
+    """A correction to a doctor's state. An absent field stays unchanged. A null ends the rest (a period without
+    messages from Julia) or cancels the agreed next contact.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -94,19 +94,19 @@ def router(cadastro: Cadastro, estados: Estados, zone: ZoneInfo) -> APIRouter:
     async def everything(
         permissao: Permissao | None = None, ciclo: Ciclo | None = None, limite: Limit = 50, pular: Skip = 0
     ) -> dict[str, Any]:
-        """List the states of doctors, last changed first."""
+        """List doctors' states, most recently changed first."""
         rows = await estados.listar(Filtro(permissao=permissao, ciclo=ciclo), limite=limite, pular=pular)
         return {"medicos": [estado_em_palavras(row, zone) for row in rows]}
 
     @routes.get("/{id}/estado", operation_id="show_doctor_state", responses={404: ANSWERS[404]})
     async def show(request: Request, id: UUID) -> dict[str, Any]:
-        """Show the state of a doctor, with the number of messages on our initiative in the last seven days."""
+        """Show a doctor's state, with the number of messages that Julia initiated in the last seven days."""
         with as_problems(request, REFUSALS):
             return estado_em_palavras(await estados.ver(str(id)), zone)
 
     @routes.post("/{id}/estado", operation_id="correct_doctor_state", responses=ANSWERS)
     async def correct(request: Request, id: UUID, correcao: CorrecaoPedida) -> dict[str, Any]:
-        """Correct the state of a doctor. The caller and the reason are recorded."""
+        """Correct a doctor's state. The caller and the reason are recorded."""
         por = caller_of(request)
         with as_problems(request, REFUSALS):
             row = await estados.corrigir(str(id), correcao.given(), por=por, motivo=correcao.motivo)

@@ -1,4 +1,6 @@
-"""``/grupos/nomes``: show which hospitals and specialities have a name and who added the name, and remove a name."""
+"""``/grupos/nomes``: show which hospitals and specialities have a given name and who added the name, and
+remove a name.
+"""
 
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -15,7 +17,7 @@ from batuta.web import AuthoriseFirst, disclose, needs
 
 
 class Esquecimento(BaseModel):
-    """A request to remove a name. ``id`` is the hospital or speciality; it is required if several have the name."""
+    """A request to remove a name. ``id`` is the hospital or speciality; it is required if several have this name."""
 
     model_config = ConfigDict(extra="forbid")
     nome: Annotated[str, Field(max_length=200, pattern=NAME)]

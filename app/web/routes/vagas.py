@@ -130,8 +130,8 @@ def router(shifts: Shifts, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/{id}/anunciar", operation_id="announce_vaga", responses=ANSWERS, openapi_extra=needs(Scope.SEND))
     async def announce(request: Request, id: UUID, a_quem: AosMedicos | AosMelhores) -> dict[str, Any]:
-        """Offer the vacancy to the given doctors, or to the best candidates. Each doctor gets at most one offer of a
-        vacancy.
+        """Offer the vacancy to the given doctors, or to the best candidates. Each doctor gets at most one offer for
+        each vacancy.
 
         Returns the doctors who get no offer, each with the reason.
         """
@@ -195,13 +195,15 @@ def _add_changes(routes: APIRouter, shifts: Shifts) -> None:
 
     @routes.post("/{id}/reservar", operation_id="reserve_vaga", responses=ANSWERS)
     async def reserve(request: Request, id: UUID, quem: DeMedico) -> dict[str, Any]:
-        """Reserve the vacancy for a doctor. Of several concurrent requests exactly one succeeds. The others get 409."""
+        """Reserve the vacancy for a doctor. If several requests arrive at the same time, exactly one succeeds. The
+        others get 409.
+        """
         por, doctor = caller_of(request), str(quem.medico)
         return await _change(request, lambda: plantoes.reservar(str(id), doctor, por=por))
 
     @routes.post("/{id}/liberar", operation_id="release_vaga", responses=ANSWERS)
     async def release(request: Request, id: UUID, porque: Liberacao) -> dict[str, Any]:
-        """Release the reservation, so that other doctors can take the vacancy."""
+        """Release a reserved vacancy, so that other doctors can take it."""
         por = caller_of(request)
         return await _change(request, lambda: plantoes.liberar(str(id), por=por, motivo=porque.motivo))
 

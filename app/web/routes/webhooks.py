@@ -65,7 +65,7 @@ def router(inbox: Inbox, settings: Settings) -> APIRouter:
 
     @routes.post(EVOLUTION, operation_id="receive_evolution", responses=ANSWERS, openapi_extra=BODY)
     async def evolution(request: Request) -> dict[str, Any]:
-        """Store a delivery of the WhatsApp gateway before answering. A repeated delivery changes nothing."""
+        """Store a delivery from the WhatsApp gateway before answering. A repeated delivery has no effect."""
         _require_proof(request, settings)
         delivery = delivery_of(await _body(request))
         if delivery is None:
@@ -76,7 +76,7 @@ def router(inbox: Inbox, settings: Settings) -> APIRouter:
 
     @routes.post(CHATWOOT, operation_id="receive_chatwoot", responses=DESK_ANSWERS, openapi_extra=DESK_BODY)
     async def chatwoot_event(request: Request) -> dict[str, Any]:
-        """Store an event of the help desk before answering. A repeated event changes nothing."""
+        """Store an event from the help desk before answering. A repeated event has no effect."""
         secret, inbox_id = settings.chatwoot_webhook_secret, settings.chatwoot_inbox_id
         if secret is None or inbox_id is None:
             raise Problem(401, "chatwoot_off")

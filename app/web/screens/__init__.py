@@ -1,4 +1,4 @@
-"""Julia's pages of the dashboard, and the actions on them. Every action calls the same service as its command.
+"""Julia's dashboard pages, and the actions on them. Every action calls the same service as the corresponding command.
 
 These modules import no web framework, because every process loads them.
 """
@@ -15,7 +15,7 @@ TEMPLATES: Final = Path(__file__).parents[1] / "templates"
 
 
 def screens(julia: Callable[[], Julia]) -> Sequence[Screen]:
-    """Return the pages in the order of the navigation. ``julia`` returns the services when a page is requested."""
+    """Return the pages in navigation order. ``julia`` returns the services when a page is requested."""
     return [
         revisao.screen(julia),
         *duvidas.screens(julia),  # before the page of one conversation, whose address would match

@@ -1,5 +1,5 @@
-"""``/painel/agendamentos``: import of spreadsheets with the progress, the columns that were used, and the problems of
-each line.
+"""``/painel/agendamentos``: spreadsheet imports, with their progress, the columns that were used, and the problems in
+each row.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -66,7 +66,7 @@ def screens(julia: Callable[[], Julia]) -> Sequence[Screen]:
 
 
 class Acts:
-    """Previews and performs two actions: import a spreadsheet, and parse the appointments again whose parsing failed."""
+    """Previews and performs two actions: import a spreadsheet, and retry the appointments whose parsing failed."""
 
     def __init__(self, julia: Callable[[], Julia]) -> None:
         self._julia = julia

@@ -68,7 +68,7 @@ def screens(julia: Callable[[], Julia]) -> Sequence[Screen]:
 
 
 class Acts:
-    """Previews and performs the changes of campaigns."""
+    """Previews and performs changes to campaigns."""
 
     def __init__(self, julia: Callable[[], Julia]) -> None:
         self._julia = julia
@@ -242,7 +242,7 @@ def _figures(progress: Progresso) -> list[tuple[str, int, Tone]]:
 
 
 def _reasons(progress: Progresso, texts: Texts) -> list[dict[str, object]]:
-    """Return the reasons why doctors received no message, the most frequent reason first."""
+    """Return the reasons why doctors received no message, most frequent reason first."""
     found: list[dict[str, object]] = [
         {
             "group": texts("tela.campanhas.excluidos"),

@@ -150,7 +150,9 @@ def obstacles(row: Row, is_open: bool, now: datetime, texts: Texts) -> list[tupl
 
 
 def _ban(stored: str | None, texts: Texts) -> str:
-    """Return the stored reason of a ban in the reader's language. It begins with the code of the gateway's answer."""
+    """Return the stored reason for a ban in the reader's language. It begins with the code from the
+    gateway's answer.
+    """
     code = (stored or "").partition(":")[0]
     return texts.get(f"tela.chips.banimento.{code}", stored or "")
 

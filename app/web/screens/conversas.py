@@ -1,5 +1,5 @@
-"""``/painel/conversas``: the list of conversations, with those that wait for a person first; one conversation with its
-messages; the actions on it.
+"""``/painel/conversas``: the list of conversations, with those that are waiting for a person first; one conversation
+with its messages; and the actions on it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -69,7 +69,7 @@ def screens(julia: Callable[[], Julia]) -> Sequence[Screen]:
 
 
 class Acts:
-    """Previews and performs the changes of conversations."""
+    """Previews and performs changes to conversations."""
 
     def __init__(self, julia: Callable[[], Julia]) -> None:
         self._julia = julia
@@ -304,8 +304,8 @@ def _tone(row: Row) -> Tone:
 
 
 def _handler(row: Row, texts: Texts) -> str:
-    """Return who handles the conversation: a named person or Julia. If the conversation still waits for a person, say
-    so.
+    """Return who is handling the conversation: a named person or Julia. If the conversation is still waiting for a
+    person, say so.
     """
     if row["responsavel"]:
         return str(row["responsavel"])

@@ -1,4 +1,4 @@
-"""Split the text of a message into parts: fields that were read, words that no rule matched, and all other text."""
+"""Split a message's text into segments: fields that were read, words that no rule matched, and all other text."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -11,7 +11,7 @@ UNEXPLAINED: Final = "inexplicado"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a text. ``fields`` names the fields that were read here; it is empty for other text."""
+    """A segment of a text. ``fields`` names the fields that were read in this segment; it is empty if none was."""
 
     text: str
     fields: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Parts of pages that show a list: filters, and the position after which the next page begins."""
+"""Helpers for pages that show a list: filters, and the position after which the next page begins."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _POSITION: Final = re.compile(r"(\d{1,17})_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The row of a list after which the next page begins. It is a parameter of the page's address."""
+    """The row of a list after which the next page begins. It is a parameter in the page's address."""
 
     at: datetime
     id: str
@@ -36,7 +36,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A filter of a list: a link with a query, and the number of rows that match it, or None."""
+    """A filter for a list: a link with a query, and the number of rows that match the filter, or None."""
 
     text: str
     query: Mapping[str, str]

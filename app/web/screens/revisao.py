@@ -57,8 +57,8 @@ COLOURS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FieldOfVacancy:
-    """A field of the vacancy. ``value`` is its content in the form, and ``shown`` is this content in the reader's
-    language.
+    """A field of the vacancy. ``value`` is the field's content in the form, and ``shown`` is the same content in the
+    reader's language.
 
     ``origin`` is the key of the text that says where the value comes from.
 
@@ -89,7 +89,7 @@ def screen(julia: Callable[[], Julia]) -> Screen:
 
 
 class Acts:
-    """Previews and performs the decisions about a vacancy in review."""
+    """Previews and performs decisions about a vacancy in review."""
 
     def __init__(self, julia: Callable[[], Julia]) -> None:
         self._julia = julia
@@ -305,7 +305,7 @@ def _field(row: Row, name: str, spans: Mapping[str, Any], texts: Texts) -> Field
 
 
 def _value(row: Row | Mapping[str, Any], name: str) -> str:
-    """Return the value of a field of a vacancy as the form contains it."""
+    """Return the value of a vacancy field in the form's format."""
     match name:
         case "hospital" | "especialidade":
             return str(row[f"{name}_nome"] or row[f"{name}_raw"] or "")
@@ -363,8 +363,8 @@ def _before(row: Row, texts: Texts) -> dict[str, object]:
 
 
 def _reason_of(row: Row) -> str | None:
-    """Return the code of the reason for the vacancy's status. Return None for a rejection, because a person wrote its
-    reason and the text may contain personal data.
+    """Return the reason code for the vacancy's status. Return None for a rejection, because a person wrote the reason
+    and its text may contain personal data.
     """
     return None if row["status"] == "rejeitada" else row["motivo_status"]
 
@@ -392,8 +392,8 @@ def _fields() -> Sequence[Field]:
 
 
 def _approval(values: Mapping[str, str]) -> Sequence[str]:
-    """Return the command that approves the vacancy. It contains every field, because this function does not know which
-    fields the operator changed.
+    """Return the command that approves the vacancy. The command contains every field, because this function does not
+    know which fields the operator changed.
     """
     options = ("hospital", "cidade", "uf", "especialidade", "data", "periodo", "hora_inicio", "hora_fim", "valor")
     given = [(f"--{name.replace('_', '-')}", values[name]) for name in options if values.get(name)]

@@ -1,4 +1,4 @@
-"""``/painel/telegram``: the accounts, the loops of their worker, and the actions pause and resume."""
+"""``/painel/telegram``: the accounts, the loops in their worker, and the actions pause and resume."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final

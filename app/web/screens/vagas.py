@@ -86,7 +86,7 @@ def screens(julia: Callable[[], Julia]) -> Sequence[Screen]:
 
 
 class Acts:
-    """Previews and performs the changes of vacancies."""
+    """Previews and performs changes to vacancies."""
 
     def __init__(self, julia: Callable[[], Julia]) -> None:
         self._julia = julia

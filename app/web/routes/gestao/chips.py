@@ -34,7 +34,7 @@ def router(work: Batuta, chips: ChipServices) -> APIRouter:
 
     @routes.get("", operation_id="list_chips")
     async def everything() -> dict[str, Any]:
-        """List the WhatsApp numbers with the purpose, connection, trust and permissions of each."""
+        """List the WhatsApp numbers, each with its purpose, connection, trust and permissions."""
         rows = await chips.pool.list_chips(work.database)
         return {"chips": [chip_em_palavras(row, work.zone) for row in rows]}
 
@@ -46,7 +46,7 @@ def router(work: Batuta, chips: ChipServices) -> APIRouter:
     async def decide(
         request: Request, instancia: Annotated[str, Path(max_length=200)], decisao: Decisao
     ) -> dict[str, Any]:
-        """Set the status, purpose, phase or age of a chip. The caller and the reason are recorded."""
+        """Set a chip's status, purpose, phase or age. The caller and the reason are recorded."""
         day = decisao.em_uso_desde
         since = None if day is None else datetime.combine(day, time(0), work.zone)
         what = DecisaoDoChip(status=decisao.status, tipo=decisao.tipo, fase=decisao.fase, em_uso_desde=since)

@@ -1,4 +1,4 @@
-"""``/api/v1/followups``: conversations that wait for a follow-up, and the pauses of follow-ups."""
+"""``/api/v1/followups``: conversations that are waiting for a follow-up, and the pauses of follow-ups."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -40,8 +40,8 @@ def router(followups: Followups, zone: ZoneInfo) -> APIRouter:
         limite: Limit = 50,
         pular: Skip = 0,
     ) -> dict[str, Any]:
-        """List conversations without an answer, by stage and then by age. Each conversation has the reason that
-        prevents a follow-up, or null.
+        """List conversations that have not been answered, by stage and then by age. Each conversation has the reason
+        that prevents a follow-up, or null.
         """
         rows = await followups.listar(estagio=estagio, devidos=devidos, limite=limite, pular=pular)
         return {"followups": [followup_em_palavras(row, zone) for row in rows]}

@@ -1,4 +1,4 @@
-"""``/api/v1/gatilhos``: the triggers that act without an operator, and the doctors whom the next run of each would
+"""``/api/v1/gatilhos``: the triggers that act without an operator, and the doctors whom each trigger's next run would
 select.
 """
 
@@ -17,15 +17,15 @@ def router(gatilhos: Gatilhos) -> APIRouter:
 
     @routes.get("", operation_id="list_gatilhos")
     async def everything() -> dict[str, Any]:
-        """List the triggers. Each trigger has the switch that currently stops the trigger, or null, and the figures of
-        the last seven days.
+        """List the triggers, each with the switch that currently stops it (or null) and its figures for the last seven
+        days.
         """
         return {"gatilhos": [gatilho_em_palavras(each) for each in await gatilhos.listar()]}
 
     @routes.get("/{nome}/simular", operation_id="simulate_gatilho")
     async def simulate(nome: Gatilho) -> dict[str, Any]:
-        """Show the ids of the doctors whom the next run would select, and the reasons that exclude the others. Sends
-        nothing.
+        """Show the ids of the doctors whom the next run would select, and the reasons that exclude the other doctors.
+        Nothing is sent.
         """
         return simulacao_em_palavras(await gatilhos.simular(nome))
 

@@ -45,26 +45,26 @@ def router(lgpd: Lgpd, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/exportar", operation_id="export_person", responses=ANSWERS, openapi_extra=needs(Scope.PII))
     async def export(request: Request, pedido: Pedido) -> dict[str, Any]:
-        """Return all data of one person, by table. The caller and the reason are recorded."""
+        """Return all data about one person, by table. The caller and the reason are recorded."""
         with as_problems(request, REFUSALS):
             return {**await lgpd.exportar(pedido.pessoa, por=caller_of(request), motivo=pedido.motivo)}
 
     @routes.post("/apagar", operation_id="erase_person", responses=ANSWERS, openapi_extra=needs(Scope.PII))
     async def erase(request: Request, pedido: Pedido) -> dict[str, Any]:
-        """Erase all data of one person and return the receipt. The request needs the scopes pii and operate."""
+        """Erase all data about one person and return the receipt. The request needs the scopes pii and operate."""
         require(request.state.caller, Scope.OPERATE)
         with as_problems(request, REFUSALS):
             return recibo_em_palavras(await lgpd.apagar(pedido.pessoa, por=caller_of(request), motivo=pedido.motivo))
 
     @routes.get("/pedidos", operation_id="list_lgpd_requests")
     async def requests(request: Request, limite: Limit = 50) -> dict[str, Any]:
-        """List the requests for export and erasure, newest first, without personal data."""
+        """List the export and erasure requests, newest first, without personal data."""
         shown = [pedido_em_palavras(row, zone) for row in await lgpd.pedidos(limite=limite)]
         return {"pedidos": await personal(request, shown, "motivo", count=len(shown))}
 
     @routes.get("/pedidos/{id}", operation_id="show_lgpd_request", responses={404: {"description": "no such request"}})
     async def show(request: Request, id: UUID) -> dict[str, Any]:
-        """Show one request for export or erasure, with its receipt."""
+        """Show one export or erasure request, with its receipt."""
         with as_problems(request, REFUSALS):
             document = pedido_em_palavras(await lgpd.pedido(str(id)), zone)
         return await personal(request, document, "motivo")

@@ -1,4 +1,4 @@
-"""``/api/v1/qualidade``: evaluations of conversations, their corrections, and the guidance for the model."""
+"""``/api/v1/qualidade``: evaluations of conversations, people's corrections of them, and the guidance for the model."""
 
 from typing import Annotated, Any, Literal
 from uuid import UUID

@@ -36,7 +36,7 @@ def router(relatorios: Relatorios, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/{id}/reenviar", operation_id="resend_relatorio", responses=UNKNOWN)
     async def resend(request: Request, id: UUID) -> dict[str, Any]:
-        """Send the report again to every destination, including those that have received it."""
+        """Send the report again to every destination, including those that have already received it."""
         with as_problems(request, REFUSALS):
             return relatorio_em_palavras(await relatorios.reenviar(str(id)), zone)
 

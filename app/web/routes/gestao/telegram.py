@@ -58,7 +58,7 @@ class NovoHistorico(BaseModel):
 
 
 class _SobreMensagem(BaseModel):
-    """An action on a message of a chat. ``chat`` and ``mensagem`` are the last parts of the message's id,
+    """An action on a message in a chat. ``chat`` and ``mensagem`` are the last parts of the message's id,
     ``tg:…:pessoa:7:42``.
     """
 
@@ -139,8 +139,8 @@ def _add_sending(routes: APIRouter, work: Batuta, servico: ServicoTelegram) -> N
 
     @routes.get("/mensagens/{id}", operation_id="see_telegram", responses={404: {"description": "no such message"}})
     async def see(request: Request, id: Annotated[str, Path(max_length=64)]) -> dict[str, Any]:
-        """Return the state of a message: status, whether it is in doubt, attempts, outcome, and reasons with their
-        codes and facts.
+        """Return a message's state: its status, whether it is in doubt (may or may not have been sent), attempts,
+        outcome, and reasons with their codes and facts.
         """
         with as_problems(request, REFUSALS):
             return dict(texts_for(request).render(in_words(await servico.situacao(id), work.zone)))
@@ -154,9 +154,9 @@ def _add_actions(routes: APIRouter, work: Batuta, servico: ServicoTelegram) -> N
         responses={404: {"description": "no such account or doctor"}},
     )
     async def act(request: Request, conta: Annotated[str, Path(max_length=200)], nova: NovaAcao) -> dict[str, Any]:
-        """Queue an action on a message: edit, delete, mark as read, or forward to a doctor. The sending rules apply to
-        a forward. ``id`` is null if the same action is already queued. Editing and forwarding need the scopes operate
-        and send.
+        """Queue an action on a message: edit, delete, mark as read, or forward to a doctor. A forwarded message is
+        subject to the sending rules. ``id`` is null if the same action is already queued. Editing and forwarding need
+        the scopes operate and send.
         """
         if isinstance(nova, Edicao | Encaminhamento):
             require(request.state.caller, Scope.SEND)
@@ -174,7 +174,7 @@ def _add_actions(routes: APIRouter, work: Batuta, servico: ServicoTelegram) -> N
 
     @routes.get("/acoes/{id}", operation_id="see_telegram_action", responses={404: {"description": "no such action"}})
     async def see_action(request: Request, id: Annotated[str, Path(max_length=64)]) -> dict[str, Any]:
-        """Return the state of an action. ``mensagem_id`` is the queued message of a forward."""
+        """Return the state of an action. If the action forwards a message, ``mensagem_id`` is the queued message."""
         with as_problems(request, REFUSALS):
             document = texts_for(request).render(in_words(await servico.acao(id), work.zone))
         return await personal(request, document, "chat")
@@ -196,7 +196,7 @@ def _add_accounts(routes: APIRouter, work: Batuta, servico: ServicoTelegram) -> 
     async def read(
         request: Request, conta: Annotated[str, Path(max_length=200)], novo: NovoHistorico
     ) -> dict[str, Any]:
-        """Queue a back-fill of a chat."""
+        """Queue a back-fill of a chat, which reads the chat's old messages."""
         with as_problems(request, REFUSALS):
             return {"id": await servico.ler_historico(conta, novo.chat, maximo=novo.maximo)}
 

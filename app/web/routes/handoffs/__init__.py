@@ -1,1 +1,1 @@
-"""Routes of external hand-offs: for operators, and the page of the confirmation link."""
+"""Routes for external hand-offs: those for operators, and the page behind the confirmation link."""

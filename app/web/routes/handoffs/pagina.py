@@ -1,4 +1,4 @@
-"""``/handoffs/confirmar``: the page of a confirmation link. GET shows the vacancy; POST stores the decision.
+"""``/handoffs/confirmar``: the page behind a confirmation link. GET shows the vacancy; POST stores the decision.
 
 The signed token is the proof, so the page needs no sign-in. GET changes nothing, because messengers load links to show
 a preview. The page has no personal data. The request log contains only the path, without the token.

@@ -57,7 +57,7 @@ def router(handoffs: Handoffs, zone: ZoneInfo) -> APIRouter:
         limite: Limit = 50,
         pular: Skip = 0,
     ) -> dict[str, Any]:
-        """List hand-offs, the most recent first."""
+        """List hand-offs, most recent first."""
         rows = await handoffs.listar(status=status, todos=todos, limite=limite, pular=pular)
         shown = [handoff_em_palavras(row, zone) for row in rows]
         return {"handoffs": await personal(request, shown, *PERSONAL, count=len(rows))}
@@ -73,7 +73,7 @@ def router(handoffs: Handoffs, zone: ZoneInfo) -> APIRouter:
         "", status_code=201, operation_id="open_handoff", responses={409: ANSWERS[409]}, openapi_extra=needs(Scope.SEND)
     )
     async def begin(request: Request, novo: NovoHandoff) -> dict[str, Any]:
-        """Ask the person who posted a vacancy to confirm it for a doctor. Until the decision, the vacancy is not
+        """Ask the person who posted a vacancy to confirm it for a doctor. Until that person decides, the vacancy is not
         offered.
         """
         with as_problems(request, REFUSALS):
@@ -82,14 +82,18 @@ def router(handoffs: Handoffs, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/{id}/confirmar", operation_id="confirm_handoff", responses=ANSWERS)
     async def confirm(request: Request, id: UUID, porque: Decisao) -> dict[str, Any]:
-        """Record that the poster confirmed the doctor. The vacancy is reserved, and the doctor is informed. Idempotent."""
+        """Record that the person who posted the vacancy confirmed the doctor. The vacancy is reserved, and the doctor
+        is informed. Idempotent.
+        """
         with as_problems(request, REFUSALS):
             done = await handoffs.confirmar(str(id), por=caller_of(request), motivo=porque.motivo)
             return decidido_em_palavras(done)
 
     @routes.post("/{id}/recusar", operation_id="refuse_handoff", responses=ANSWERS)
     async def refuse(request: Request, id: UUID, porque: Decisao) -> dict[str, Any]:
-        """Record that the poster did not confirm the doctor. The vacancy is offered again. Idempotent."""
+        """Record that the person who posted the vacancy did not confirm the doctor. The vacancy is offered again.
+        Idempotent.
+        """
         with as_problems(request, REFUSALS):
             done = await handoffs.recusar(str(id), por=caller_of(request), motivo=porque.motivo)
             return decidido_em_palavras(done)
