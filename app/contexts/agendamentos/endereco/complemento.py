@@ -33,7 +33,9 @@ class Itens(NamedTuple):
 
 
 def complementos(texto: str) -> Itens:
-    """Return the complements at the start of a text, in their written order, and the rest of the text."""
+    """Return the complements at the start of a text, in the order in which they are written, and the rest
+    of the text.
+    """
     itens: list[str] = []
     place = 0
     while place < len(texto):
@@ -94,8 +96,8 @@ def _spell(full: str, value: "re.Match[str]") -> str:
 
 
 def _name(texto: str, start: int) -> tuple[str, int] | None:
-    """Return a name up to the next complement, and the position at which the name ends. The name in "Solar das Flores
-    apto 71" is "Solar das Flores".
+    """Return a name up to the next complement, and the position at which the name ends. In "Solar das Flores apto 71",
+    the name is "Solar das Flores".
     """
     text = texto[start:]
     if not text or not text[0].isalpha():

@@ -1,8 +1,8 @@
 """Split a typed address into fields. No value is guessed, and no network is used.
 
 Rules read the CEP, which has a fixed form. A statistical model labels each of the remaining words with its field
-(``etiquetador``). Rules then build the fields and expand abbreviations (``montagem``). A field that the text does not
-contain is None.
+(``etiquetador``). Rules then build the fields and expand abbreviations (``montagem``). If the text does not contain a
+field, the field is None.
 """
 
 import re
@@ -42,7 +42,7 @@ class Endereco:
 
 class Preparado(NamedTuple):
     """A typed address without its CEP. In ``texto``, spaces replace the CEP and the phone number, and a placeholder
-    replaces "s/n". All replacements keep the length of the text.
+    replaces "s/n". All replacements keep the text's length.
     """
 
     texto: str
@@ -150,6 +150,6 @@ def _spaces(found: "re.Match[str]") -> str:
 
 
 def _plain_state(found: "re.Match[str]") -> str:
-    """Return the abbreviation of a state without full stops: "S.P." becomes "SP"."""
+    """Return a state's abbreviation without full stops: "S.P." becomes "SP"."""
     uf = found[1] + found[2]
     return uf.ljust(len(found[0])) if uf.upper() in ESTADOS else found[0]

@@ -1,8 +1,8 @@
-"""Label each word of an address with its field. The labels come from a linear sequence model, trained by
+"""Label each word in an address with its field. The labels come from a linear sequence model, trained by
 ``tests/julia/agendamentos/treinar.py``.
 
-The weights of one feature for all labels are packed into one integer, so that one addition adds the weights of all
-labels. The Viterbi algorithm finds the best sequence of labels.
+The weights of one feature for all labels are packed into one integer, so that a single addition covers all labels. The
+Viterbi algorithm finds the best sequence of labels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,8 +52,8 @@ class _SomasDeChaves(dict[Chave, int]):
 
 
 class _SomasDeFormas(dict[Forma, tuple[list[int], list[str]]]):
-    """Cache that maps the shape of an address to one sum per word and one join per word. The sum adds the weights of
-    the features of the word's keys. The join says how the word is joined to the previous word.
+    """Cache that maps an address's shape to one sum and one join per word. The sum adds the weights of all features of
+    the word's keys. The join says how the word is joined to the previous word.
     """
 
     def __init__(self, packed: Mapping[str, int]) -> None:
@@ -86,7 +86,7 @@ class _SomasDePalavras(dict[str, int]):
 
 
 class _Passos(dict[str, tuple[Sequence[int], ...]]):
-    """Weights of every pair of labels of two adjacent words. The key of this dictionary is the join: a code that says
+    """Weights of every pair of labels for two adjacent words. The key of this dictionary is the join: a code that says
     how the two words are joined.
     """
 
@@ -113,8 +113,8 @@ class Etiquetador:
         self._words = tuple(_SomasDePalavras(packed, lugar) for lugar in range(5))
 
     def etiquetas(self, lidas: Sequence[Palavra]) -> tuple[str, int]:
-        """Return one label per word, and the margin of the labelling. The margin is small if, for any word, a second
-        label has almost the same score as the chosen label.
+        """Return one label per word, and the margin by which this labelling wins. The margin is small if, for any word,
+        another label has almost the same score as the chosen label.
         """
         if not lidas:
             return "", SURE
@@ -159,7 +159,7 @@ class Etiquetador:
         return [*done, *max(paths)[1]]
 
     def _margin(self, every: Sequence[Sequence[tuple[int, int]]], joins: Sequence[str], found: Sequence[int]) -> int:
-        """Return how much the score of the labelling falls at least if a single label changes."""
+        """Return the smallest amount by which the labelling's score falls when a single label is changed."""
         least = _FAR
         last = len(found) - 1
         for place, scores in enumerate(every):

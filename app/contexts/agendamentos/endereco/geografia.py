@@ -1,4 +1,4 @@
-"""The states of Brazil with their CEP ranges, and all municipalities with their abbreviations."""
+"""Brazil's states with their CEP ranges, and all its municipalities with their abbreviations."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -88,7 +88,7 @@ def _atlas() -> _Atlas:
 
 
 def uf_de(texto: str) -> str | None:
-    """Return the two letters of a state (UF). The text may be these letters or the name of the state."""
+    """Return a state's two-letter abbreviation (UF). The text may be the abbreviation or the state's name."""
     word = texto.strip(" .").upper()
     return word if word in ESTADOS else _STATE_OF.get(_spelled_out(texto))
 
@@ -154,8 +154,8 @@ def _cidade(texto: str, uf: str | None) -> Cidade | None:
 
 @lru_cache(maxsize=4096)
 def _shortened(words: tuple[str, ...]) -> tuple[Cidade, ...]:
-    """Return the municipalities that an abbreviation such as "Rib. Preto" may mean. Each word of the abbreviation must
-    be a whole word of the full name, its first letters, or its usual short form. At least one word must be a whole
+    """Return the municipalities to which an abbreviation such as "Rib. Preto" may refer. Each word of the abbreviation
+    must be a whole word of the full name, its first letters, or its usual short form. At least one word must be a whole
     word.
     """
     known = _atlas().by_initials.get(_initials(words), ())
@@ -189,14 +189,14 @@ def _match_mistyped(words: list[str], uf: str | None) -> Cidade | None:
 
 
 def _prefer(found: Iterable[Cidade], uf: str | None) -> Cidade | None:
-    """Return the first city in the given state. If no city is in that state, return the first of all cities."""
+    """Return the first city in the given state. If none of the cities is in that state, return the first city."""
     every = list(found)
     return next((each for each in every if each.uf == uf), every[0] if every else None)
 
 
 def _prefer_known(found: Sequence[Cidade], uf: str | None) -> Cidade | None:
-    """Return the only city that an abbreviation can mean, or None if several remain. Cities outside the given state are
-    ignored. If the abbreviation still fits several cities, the smaller ones are ignored too.
+    """Return the only city to which an abbreviation can refer, or None if several remain. Cities outside the given
+    state are ignored. If the abbreviation still fits several cities, the smaller ones are ignored too.
     """
     of_state = [each for each in found if each.uf == uf] if uf is not None else list(found)
     if len(of_state) != 1:

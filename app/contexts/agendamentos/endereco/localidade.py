@@ -1,4 +1,4 @@
-"""Expand the name of a neighbourhood: "Jd. Primavera" becomes "Jardim Primavera"."""
+"""Expand a neighbourhood's name: "Jd. Primavera" becomes "Jardim Primavera"."""
 
 import re
 from functools import lru_cache
@@ -13,7 +13,7 @@ _OF_WATER = re.compile(r"\b[Dd][ '’]?[ÁáAa]gua\b")
 
 @lru_cache(maxsize=8192)
 def bairro_de(texto: str) -> str | None:
-    """Return the full name of a neighbourhood. The word "Bairro" is removed."""
+    """Return a neighbourhood's full name. The word "Bairro" (neighbourhood) is removed."""
     texto = _DROPPED.sub("", texto.strip(" .,;:-"), count=1)
     if diz_nada(texto):
         return None

@@ -1,4 +1,4 @@
-"""Expand the name of a street: "Av. Brasil" becomes "Avenida Brasil"."""
+"""Expand a street's name: "Av. Brasil" becomes "Avenida Brasil"."""
 
 import re
 from functools import lru_cache
@@ -45,7 +45,9 @@ def nome_da_rua(texto: str) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _tipo(texto: str) -> tuple[str, int]:
-    """Return the full type of a street, and the position where its name begins. Without a type the position is 0."""
+    """Return the street type in full, and the position where the street's name begins. Without a type the position is
+    0.
+    """
     found = _TYPE.match(texto)
     if found is None or found.end() == len(texto) or not (found[2] or found[0] != found[1]):
         return "", 0

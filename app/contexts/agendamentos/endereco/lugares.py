@@ -37,12 +37,12 @@ class _Nome(NamedTuple):
 
 
 def lugares(planas: Sequence[str], pontos: Sequence[bool], antes: Sequence[str]) -> list[str]:
-    """Return one code per word. The code describes the position of the word in the name of a municipality or state, and
-    is empty for all other words.
+    """Return one code per word. The code describes the word's position in the name of a municipality or state, and is
+    empty for all other words.
 
-    A code has four parts: the kind of the name (``_KINDS``), the position of the word in the name (``B`` begin, ``I``
-    inside, ``E`` end, ``S`` single word), a sign for the text after the name, and ``|`` if a separator precedes the
-    name. ``pontos`` says which words end with a full stop.
+    A code has four parts: the kind of name (``_KINDS``), the word's position in the name (``B`` begin, ``I`` inside,
+    ``E`` end, ``S`` single word), a sign for the text after the name, and ``|`` if a separator precedes the name.
+    ``pontos`` says which words end with a full stop.
     """
     count = len(planas)
     written = {each.upper() for each in planas if len(each) == 2 and each.upper() in ESTADOS}
@@ -89,8 +89,8 @@ def _kind(words: Sequence[str], cities: Sequence[Cidade], written: set[str]) -> 
 
 
 def _state_or_city(nome: _Nome, found: Sequence[_Nome], planas: Sequence[str], written: frozenset[str]) -> str:
-    """Return the kind of the name "São Paulo" or "Rio de Janeiro", which is both a city and a state. After the name of
-    a city in that state, it means the state.
+    """Return whether "São Paulo" or "Rio de Janeiro", each of which is both a city and a state, is used as the one or
+    the other. After the name of a city in that state, it is the state.
     """
     uf = _STATES[tuple(planas[nome.inicio : nome.fim])]
     if uf in written:
@@ -117,8 +117,8 @@ def _said(nome: _Nome, i: int, planas: Sequence[str], antes: Sequence[str]) -> s
 
 @cache
 def _first_words() -> dict[str, int]:
-    """Return the first word of every municipality and state, each with the number of words in the longest name that
-    begins with this word.
+    """Map the first word of every municipality and state to the number of words in the longest name that begins with
+    it.
     """
     found: dict[str, int] = {}
     for words in (*_STATES, *nomes_das_cidades()):

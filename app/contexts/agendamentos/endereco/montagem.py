@@ -1,4 +1,4 @@
-"""Build the fields of an address from its labelled words."""
+"""Build an address's fields from its labelled words."""
 
 import re
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ CAMPOS: Final = {"logradouro": "L", "numero": "N", "complemento": "C", "bairro":
 
 
 def trechos(etiquetas: str) -> dict[str, list[tuple[int, int]]]:
-    """Return, for each label, the runs of words with that label, as pairs of positions (start, end)."""
+    """Map each label to the runs of words with that label, as pairs of positions (start, end)."""
     runs: dict[str, list[tuple[int, int]]] = {}
     start, before = 0, ""
     for at, label in enumerate(etiquetas):
@@ -37,7 +37,7 @@ def trechos(etiquetas: str) -> dict[str, list[tuple[int, int]]]:
 
 
 def escrito(texto: str, lidas: Sequence[Palavra], start: int, end: int) -> str:
-    """Return the words as written, joined by one space instead of their separators."""
+    """Return the words as written, but joined by single spaces instead of their separators."""
     said = [lidas[start].texto]
     for i in range(start + 1, end):
         gap = texto[lidas[i - 1].fim : lidas[i].inicio]
@@ -161,9 +161,9 @@ def _separate(lidas: Sequence[Palavra], etiquetas: str) -> str:
 
 
 def _find_city(lidas: Sequence[Palavra], labels: list[str]) -> None:
-    """Find a city in an address in which no word is labelled as a city. If "São Paulo" or "Rio de Janeiro" is labelled
-    as the state, it becomes the city. Otherwise, if the address has several neighbourhoods and the state follows the
-    last one, that neighbourhood becomes the city.
+    """Find the city in an address in which no word is labelled as a city. If "São Paulo" or "Rio de Janeiro" is
+    labelled as the state, it becomes the city. Otherwise, if the address has several neighbourhoods and the state
+    follows the last one, that neighbourhood becomes the city.
     """
     for start, end in _parts(lidas, "".join(labels), "U"):
         if tuple(each.plana for each in lidas[start:end]) in CIDADES_E_ESTADOS:
@@ -177,7 +177,7 @@ def _find_city(lidas: Sequence[Palavra], labels: list[str]) -> None:
 
 def _find_neighbourhood(lidas: Sequence[Palavra], labels: list[str]) -> None:
     """Relabel a city as a neighbourhood if the address names no state. A larger city keeps its label, unless its name
-    is also common for neighbourhoods.
+    is also a common neighbourhood name.
     """
     (start, end), *others = _parts(lidas, "".join(labels), "M")
     words = tuple(each.plana + "." * (each.texto[-1] == ".") for each in lidas[start:end])
@@ -188,7 +188,7 @@ def _find_neighbourhood(lidas: Sequence[Palavra], labels: list[str]) -> None:
 
 
 def _keep_values(lidas: Sequence[Palavra], labels: list[str]) -> None:
-    """Give the value of a complement, such as the B of "Conj. B", the same label as the complement."""
+    """Give a complement's value, such as the B of "Conj. B", the same label as the complement."""
     for i in range(1, len(labels)):
         is_value = lidas[i].plana.isdigit() or len(lidas[i].plana) == 1
         is_beside = lidas[i].antes in ("s", "g", ".", "h")
@@ -223,7 +223,7 @@ def _street(lidas: Sequence[Palavra], etiquetas: str, parts: Sequence[tuple[int,
 
 
 def _repair_city(lidas: Sequence[Palavra], labels: list[str]) -> None:
-    """Relabel words that precede the name of a city and do not belong to it, such as "VELHA" before "MARABA"."""
+    """Relabel words that precede a city's name and do not belong to it, such as "VELHA" before "MARABA"."""
     runs = _parts(lidas, "".join(labels), "M")
     if not runs:
         return
@@ -256,7 +256,7 @@ def _parts(lidas: Sequence[Palavra], etiquetas: str, label: str) -> list[tuple[i
 
 
 def referencia_de(texto: str, lidas: Sequence[Palavra], etiquetas: str) -> str | None:
-    """Return the landmarks of an address: "próx. ao mercado"."""
+    """Return the landmarks that an address mentions: "próx. ao mercado" (near the market)."""
     found: list[str] = []
     for start, end in trechos(etiquetas)["X"] if "XX" in etiquetas else ():
         if end - start > 1 and any("perto" in each.classe for each in lidas[start : start + 2]):

@@ -1,8 +1,8 @@
 """Split an address into words, and describe each word by keys for the tagger (``etiquetador``).
 
-A key is a list of facts about a word and its neighbours; its first element is the kind of the key. A feature is a
-subset of the facts of a key, and the training gives each feature a weight. In the file of weights, each feature has a
-name (``tracos``). The tagger looks up the weights by the facts themselves (``indice``), which is faster than by name.
+A key is a list of facts about a word and its neighbours; its first element is the kind of key. A feature is a subset of
+a key's facts, and training gives each feature a weight. In the weights file, each feature has a name (``tracos``). The
+tagger looks up the weights by the facts themselves (``indice``), which is faster than by name.
 """
 
 import re
@@ -39,8 +39,8 @@ Chave = tuple[object, ...]
 
 
 class Forma(NamedTuple):
-    """The shape of an address: the facts from which the keys of its words are made, without the words themselves.
-    Addresses typed by the same person often have the same shape, so results are cached by shape.
+    """An address's shape: the facts from which its words' keys are made, without the words themselves. Addresses typed
+    by the same person often have the same shape, so results are cached by shape.
 
     ``classes``, ``nomes`` and ``rotulos`` have one entry per word: its class, its position in the name of a
     municipality, and its label (``rotulos`` is empty if the address has no labels). ``antes`` has the separator before
@@ -54,8 +54,8 @@ class Forma(NamedTuple):
 
 
 class Descricao(NamedTuple):
-    """The input of the tagger. ``chaves`` has the four keys of each word. ``juncoes`` has the join of each word to the
-    previous word: the separator between them, or ``+`` inside the name of a municipality.
+    """The tagger's input. ``chaves`` has the four keys of each word. ``juncoes`` has each word's join to the previous
+    word: the separator between them, or ``+`` inside the name of a municipality.
     """
 
     chaves: list[tuple[Chave, Chave, Chave, Chave]]
@@ -274,8 +274,8 @@ def _kind(classes: Sequence[str], spans: Sequence[str], start: int, end: int) ->
 
 
 def _later(spans: Sequence[str]) -> tuple[list[int], list[int]]:
-    """For each word, count the names of municipalities that begin after it, and how many of these names follow a
-    separator. Counts are limited to 2.
+    """For each word, count the municipality names that begin after it, and how many of these names follow a separator.
+    Counts are limited to 2.
     """
     names = whole = 0
     every_name, every_whole = [0] * len(spans), [0] * len(spans)
@@ -287,8 +287,8 @@ def _later(spans: Sequence[str]) -> tuple[list[int], list[int]]:
 
 
 def indice(pesos: Mapping[str, int], tipo: str) -> list[tuple[Callable[[Chave], object], dict[object, int]]]:
-    """Return the features of one kind of key. Each feature is a pair: a function that extracts the facts of the feature
-    from a key, and a dictionary with the weight of each combination of facts.
+    """Return the features of one kind of key. Each feature is a pair: a function that extracts the feature's facts from
+    a key, and a dictionary with the weight of each combination of facts.
     """
     found: list[tuple[Callable[[Chave], object], dict[object, int]]] = []
     for prefix, places in _NAMES[tipo]:
@@ -299,22 +299,22 @@ def indice(pesos: Mapping[str, int], tipo: str) -> list[tuple[Callable[[Chave], 
 
 
 def _fact(said: str) -> object:
-    """Parse a fact that was written as text in the name of a feature: a number, a boolean or a string."""
+    """Parse a fact that is written as text in a feature's name: a number, a boolean or a string."""
     if said in ("True", "False"):
         return said == "True"
     return int(said) if said.lstrip("-").isdigit() else said
 
 
 def tracos(chave: Chave) -> Iterator[str]:
-    """Yield the names of the features of a key, as the file of weights writes them."""
+    """Yield the names of a key's features, as written in the weights file."""
     said = [*map(str, chave)]
     for prefix, places in _NAMES[said[0]]:
         yield prefix + "\t".join([said[each] for each in places])
 
 
 def tracos_da_palavra(word: str, lugar: int) -> Iterator[str]:
-    """Yield the names of the features of a word. ``lugar`` is the position of the word relative to the labelled word: 0
-    the labelled word itself, 1 the word before, 2 the word after, 3 the second word before, 4 the second word after.
+    """Yield the names of a word's features. ``lugar`` is the word's position relative to the labelled word: 0 the
+    labelled word itself, 1 the word before, 2 the word after, 3 the second word before, 4 the second word after.
     """
     yield f"{lugar}w{word}"
     if word in "^$":

@@ -1,4 +1,4 @@
-"""Words of addresses with their expanded forms."""
+"""Words that occur in addresses, with their expanded forms."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
