@@ -1,5 +1,5 @@
-"""Convert the reading of a group message to a JSON object, in the format of the labelled messages for training and
-tests.
+"""Convert the result of reading a group message to a JSON object, in the format of the labelled messages for training
+and tests.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def vaga_documento(vaga: VagaDita) -> dict[str, Any]:
 
 
 def trechos(vaga: VagaDita) -> Mapping[str, tuple[int, int]]:
-    """Return the position of each field of a vacancy in the source text. A default value has no position."""
+    """Return the position in the source text of each field of a vacancy. A default value has no position."""
     found = {name: getattr(vaga, name) for name in CAMPOS}
     return {name: each.trecho for name, each in found.items() if each is not None and each.trecho is not None}
 

@@ -30,10 +30,10 @@ def ler(
     regiao: str | None = None,
     vocabulario: Vocabulario | None = None,
 ) -> Leitura:
-    """Read a group message. A relative date such as "amanhã" is relative to the day of ``enviado_em`` in São Paulo.
-    ``enviado_em`` must have a time zone.
+    """Read a group message. A relative date such as "amanhã" (tomorrow) is relative to the day of ``enviado_em`` in São
+    Paulo. ``enviado_em`` must have a time zone.
 
-    ``regiao`` is the town and state of the group, such as "Salvador/BA".
+    ``regiao`` is the group's town and state, such as "Salvador/BA".
     """
     return _lida(texto, enviado_em, regiao or grupo, vocabulario or Vocabulario.padrao(), Assunto.padrao())[0]
 
@@ -47,15 +47,15 @@ def evidencias(
     assunto: Assunto,
     blocos: Sequence[Bloco] = BLOCOS,
 ) -> tuple[Leitura, list[tuple[float, ...]]]:
-    """Read a message. Return the result, and the features from which the confidence of each vacancy is computed.
+    """Read a message. Return the result, and the features from which each vacancy's confidence is computed.
 
-    ``blocos`` has the blocks that rewrite layouts such as tables. A layout without a block is read as ordinary lines.
+    ``blocos`` has the blocks, which rewrite layouts such as tables. A layout without a block is read as ordinary lines.
     """
     return _lida(texto, enviado_em, regiao, vocabulario, assunto, blocos)
 
 
 def indicios_de(texto: str, *, enviado_em: datetime, regiao: str | None, vocabulario: Vocabulario) -> list[str]:
-    """Return the features from which the category of a message is computed."""
+    """Return the features from which a message's category is computed."""
     today = enviado_em.astimezone(SAO_PAULO).date()
     marks, found = _marcas(texto, today, regiao, vocabulario)
     vagas = _abertas(marks, vocabulario, _inteira(texto, today, regiao, vocabulario, marks))
@@ -65,8 +65,8 @@ def indicios_de(texto: str, *, enviado_em: datetime, regiao: str | None, vocabul
 def _marcas(
     texto: str, today: date, regiao: str | None, known: Vocabulario, blocos: Sequence[Bloco] = BLOCOS
 ) -> tuple[Folha, list[Sinal]]:
-    """Rewrite the tables and calendars of a message as lists. Return its marks (recognised days, prices, places…) and
-    its signals.
+    """Rewrite a message's tables and calendars as lists. Return its marks (recognised days, prices, places…) and its
+    signals.
     """
     lido = escrito(texto, today, known, blocos)
     found = sinais(lido)

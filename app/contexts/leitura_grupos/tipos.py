@@ -1,4 +1,4 @@
-"""Types for the content of a group message: its category and its vacancies. Each field has its position in the message."""
+"""Types for a group message's content: its category and its vacancies. Each field has its position in the message."""
 
 from datetime import date, time
 from decimal import Decimal
@@ -45,7 +45,7 @@ class Campo(Generic[T]):
 
 
 class Forma(StrEnum):
-    """How a vacancy was derived from the lines of the message."""
+    """How a vacancy was derived from the message's lines."""
 
     LINHA = "linha"
     TITULO = "titulo"
@@ -55,14 +55,14 @@ class Forma(StrEnum):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Derivacao:
-    """How a vacancy was read: from one line, with fields of a heading, as a combination of lists, or from a cell of a
-    table.
+    """How a vacancy was read: from one line, with fields from a heading, as a combination of lists, or from a table
+    cell.
 
     - ``herdados``: number of fields that another line states
     - ``abaixo``: number of fields that a later line states
     - ``padroes``: number of fields that no line states
     - ``produto``: number of vacancies from the same line
-    - ``preco``: where the price is, by distance: 0 is the same line, then follow the heading, the section and the
+    - ``preco``: where the price is, by distance: 0 is the same line, followed by the heading, the section and the
       message; the largest value means that there is no price
     - ``disputa``: number of other prices that apply equally well
     - ``de_semana``: whether the day is named only by its weekday
@@ -109,7 +109,7 @@ class VagaDita:
     @property
     def confianca(self) -> float:
         """The calibrated probability that the vacancy is correct. Without a calibration, this is the lowest confidence
-        of hospital, speciality, day and period, where a missing field has the confidence 0.
+        among hospital, speciality, day and period, where a missing field has the confidence 0.
         """
         if self.certeza is not None:
             return self.certeza
@@ -151,9 +151,9 @@ class Fechamento:
     """A statement that vacancies are taken. ``vagas`` has the vacancies that the message states in full. ``hospitais``,
     ``dias`` and ``periodos`` have all hospitals, days and periods that the message names.
 
-    ``certo`` means that the message is a notice and not a conversation. ``firme`` means that the closing word cannot
-    mean "agreed". ``todas`` means that several vacancies are taken. ``claro`` means that the closing word can refer
-    only to a shift.
+    ``certo`` means that the message is a notice rather than a conversation. ``firme`` means that the word for "taken"
+    cannot mean "agreed". ``todas`` means that several vacancies are taken. ``claro`` means that the word can refer only
+    to a shift.
     """
 
     trecho: Trecho
@@ -169,8 +169,8 @@ class Fechamento:
 
 @dataclass(frozen=True, slots=True)
 class Leitura:
-    """The content of a group message. ``vagas`` is empty if an offer lacks a hospital or a date (see ``incompletas``),
-    or if its dates are past.
+    """A group message's content. ``vagas`` is empty if an offer lacks a hospital or a date (see ``incompletas``), or if
+    its dates are past.
 
     A message may have both ``vagas`` and ``incompletas``, for example if one line names another place without a day.
     ``inexplicadas`` has the words that no rule matched.

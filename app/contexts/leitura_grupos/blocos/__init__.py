@@ -1,3 +1,3 @@
-"""Rewrite layouts of messages as lists: a table, a calendar, or days below the name of a month become one line per
+"""Rewrite message layouts as lists: a table, a calendar, or days listed below the name of a month become one line per
 shift.
 """

@@ -173,16 +173,16 @@ _ENTRE = r"['\")\]]? {0,2}(?:=|:|->|>|-|\be\b|\bsao\b|\bsignifica\b|\besta\b|\bq
 
 @lru_cache(maxsize=512)
 def _legenda(sign: str) -> re.Pattern[str]:
-    """Return the pattern that finds the explanation of a sign in a legend. It is compiled once, because the signs of
-    tables repeat.
+    """Return the pattern that finds a sign's explanation in a legend. It is compiled once per sign, because the same
+    signs occur in many tables.
     """
     named = r"(?:em branco|vazi[ao]s?)" if sign == "" else re.escape(sign)
     return re.compile(rf"(?:^|[\n,;/(|.:]) {{0,3}}['\"(\[]?{named}(?![a-z0-9]){_ENTRE}(?P<frase>[^/;,|\n.()]{{2,40}})")
 
 
 def legendas(rest: str, signs: frozenset[str]) -> dict[str, bool]:
-    """Return the legend of a message: each sign with True for an open shift ("x = descoberto") or False for a taken
-    shift ("- completo").
+    """Return a message's legend: each sign with True for an open shift ("x = descoberto") or False for a taken shift
+    ("- completo").
     """
     found: dict[str, bool] = {}
     for sign in signs | {""}:
@@ -220,7 +220,7 @@ _LETRAS = {"d": "SD", "n": "SN", "m": "manhã", "t": "tarde", "dn": "SD e SN"}
 
 
 def _turno(linha: Linha) -> Linha:
-    """Replace a single letter that means a shift by the usual abbreviation: "D" becomes "SD"."""
+    """Replace a single letter that denotes a shift with the usual abbreviation: "D" becomes "SD"."""
     letters = re.findall(r"[a-z]+", linha.plano)
     if letters and all(each in _LETRAS for each in letters) and not re.search(r"\d", linha.plano):
         return dito(" e ".join(_LETRAS[each] for each in letters), linha)
@@ -246,7 +246,7 @@ _HORA_NO_ROTULO = re.compile(r"/ ?h(?:ora)?\b|\bhora\b|\bpor hora\b")
 
 
 def rotulo(cell: Celula) -> Tipo | None:
-    """Return the kind of values that a column has according to its heading, such as "data" or "R$/hora"."""
+    """Return the kind of values in a column, judging by its heading, such as "data" or "R$/hora"."""
     words = re.findall(r"[a-z]+", cell.plano)
     if not 1 <= len(words) <= 4 or re.search(r"\d", cell.plano):
         return None

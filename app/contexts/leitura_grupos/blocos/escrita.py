@@ -1,5 +1,5 @@
-"""Lines of a message. A line stores the position of each letter in the original message, so that the positions are
-still known after a block (a rewriting rule) has changed the line.
+"""Lines of a message. A line stores each letter's position in the original message, so that the positions are still
+known after a block (a rewriting rule) has changed the line.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,8 +10,8 @@ from batuta.kernel import dataclass
 
 @dataclass(slots=True, unsafe_hash=True)
 class Linha:
-    """A line of a group message. ``lugares`` has the position of each letter in the original message. ``bloco`` is the
-    name of the block (rewriting rule) that changed the line, or empty if the author wrote the line as it is.
+    """A line of a group message. ``lugares`` has each letter's position in the original message. ``bloco`` is the name
+    of the block (rewriting rule) that changed the line, or empty if the line is as the author wrote it.
     """
 
     texto: str
@@ -26,15 +26,15 @@ class Linha:
         return Linha(self.texto[inicio:fim], self.lugares[inicio:fim], self.bloco)
 
     def trocada(self, inicio: int, fim: int, letters: str) -> "Linha":
-        """Replace a range of the line by ``letters``. In the original message, the new letters have the position of
-        that range.
+        """Replace a range of the line with ``letters``. The new letters are assigned that range's position in the
+        original message.
         """
         part = dito(letters, self.parte(inicio, fim))
         places = [*self.lugares[:inicio], *part.lugares, *self.lugares[fim:]]
         return Linha(self.texto[:inicio] + letters + self.texto[fim:], places, self.bloco)
 
     def com(self, at: int, letters: str) -> "Linha":
-        """Insert letters into the line. In the original message, they have the position of the letter before them."""
+        """Insert letters into the line. They are assigned the original position of the letter before them."""
         where = self.lugares[max(0, at - 1)] if self.lugares else 0
         places = [*self.lugares[:at], *([where] * len(letters)), *self.lugares[at:]]
         return Linha(self.texto[:at] + letters + self.texto[at:], places, self.bloco)
@@ -49,8 +49,8 @@ def linhas(fonte: str) -> list[Linha]:
 
 
 def dito(letters: str, source: Linha) -> Linha:
-    """Return a line with the text ``letters`` that replaces the line ``source``. In the original message, the last
-    letter has the position of the end of ``source``, and all other letters the position of its start.
+    """Return a line with the text ``letters`` that replaces the line ``source``. The last letter is assigned the
+    position of the end of ``source`` in the original message, and all other letters the position of its start.
     """
     first = source.lugares[0] if source.lugares else 0
     last = source.lugares[-1] if source.lugares else 0
@@ -58,7 +58,7 @@ def dito(letters: str, source: Linha) -> Linha:
 
 
 def juntas(parts: Iterable[Linha], bloco: str, entre: str = " ") -> Linha:
-    """Join parts of lines to one line."""
+    """Join parts of lines into one line."""
     letters: list[str] = []
     places: list[int] = []
     for each in parts:
@@ -71,7 +71,7 @@ def juntas(parts: Iterable[Linha], bloco: str, entre: str = " ") -> Linha:
 
 
 def escrita(found: Sequence[Linha]) -> Escrita:
-    """Return the text of the lines, and the position of each letter in the original message."""
+    """Return the lines' text, and each letter's position in the original message."""
     places: list[int] = []
     for place, each in enumerate(found):
         places.extend(each.lugares)

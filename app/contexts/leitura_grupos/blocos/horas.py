@@ -1,4 +1,4 @@
-"""Rewrite unusual forms of hours: military hours ("das 0700h às 1900h"), start and end in two cells ("07:00; 19:00"),
+"""Rewrite unusual forms of hours: military style ("das 0700h às 1900h"), start and end in two cells ("07:00; 19:00"),
 or hours with a slash that look like a day and a month ("sex 09 19/7").
 """
 
@@ -50,7 +50,7 @@ def _sem_barras(found: list[Linha]) -> list[Linha]:
 
 def _segue_um_dia(plano: str, pair: re.Match[str]) -> bool:
     """Return whether two numbers with a slash are hours, because a day precedes them ("sex 09 19/7"). If that day has
-    the same month ("18/7 e 19/7"), they are another date and not hours.
+    the same month ("18/7 e 19/7"), the numbers are another date and not hours.
     """
     before = plano[max(0, pair.start() - 40) : pair.start()]
     if _DIA_E_SEMANA.search(before):
@@ -62,7 +62,7 @@ def _segue_um_dia(plano: str, pair: re.Match[str]) -> bool:
 
 
 def _sem_rotulos(found: list[Linha]) -> list[Linha]:
-    """Join two lines that contain the start and the end of a shift: "Início: 08:00" and "Término: 20:00"."""
+    """Join two lines that state the start and the end of a shift: "Início: 08:00" and "Término: 20:00"."""
     result: list[Linha] = []
     for each in found:
         end = _FIM.fullmatch(each.plano) if result and len(each.texto) < 40 else None
@@ -76,7 +76,7 @@ def _sem_rotulos(found: list[Linha]) -> list[Linha]:
 
 
 def _com_dois_pontos(line: Linha) -> Linha:
-    """Insert a colon into military hours: "1900h" becomes "19:00"."""
+    """Insert a colon into hours in military style: "1900h" becomes "19:00"."""
     if "h" not in line.texto and "H" not in line.texto:
         return line
     for each in reversed([*_MILITARES.finditer(line.plano)]):

@@ -51,7 +51,7 @@ def _tem_layout(fonte: str) -> bool:
 
 
 def escrito(fonte: str, hoje: date, vocabulario: Vocabulario, blocos: Sequence[Bloco] = BLOCOS) -> Texto:
-    """Return a message whose tables and calendars are rewritten as lists."""
+    """Return the message with its tables and calendars rewritten as lists."""
     if not _tem_layout(fonte):
         return Texto.de(fonte, vocabulario.grafias)
     before = after = linhas(fonte)

@@ -1,6 +1,6 @@
 """Apply a legend to the signs before days or shifts: "■ SD □ SN" with "■ ocupado, □ livre", "[x] 03/10 SN".
 
-Shifts that the legend marks as taken are removed. From an open shift only the sign is removed, so that the rules can
+Shifts that the legend marks as taken are removed. From an open shift, only the sign is removed, so that the rules can
 read the shift.
 """
 

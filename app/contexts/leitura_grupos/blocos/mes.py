@@ -159,7 +159,7 @@ _DO_MES = re.compile(
 
 
 def _por_extenso(line: Linha, hoje: date) -> Linha:
-    """Convert days in other forms, such as "07MAR26" or "26 e 27 do corrente", to day and month."""
+    """Convert days written in other forms, such as "07MAR26" or "26 e 27 do corrente", to day and month."""
     plano = line.plano
     for each in reversed([*_COLADO.finditer(plano)]):
         year = f"/{each['ano']}" if each["ano"] else ""
@@ -227,8 +227,8 @@ def _turnos_por_dia(line: Linha, months: Mapping[int, int]) -> Linha:
 
 
 def _sem_tracos(found: list[Linha]) -> list[Linha]:
-    """Replace dashes in lists of days by commas: "10 - 12 - 17 - 24". Two days with a dash may be a range, so their
-    dash is replaced only if another line has three days with dashes.
+    """Replace dashes in lists of days with commas: "10 - 12 - 17 - 24". Two days joined by a dash may be a range, so
+    their dash is replaced only if another line has three days joined by dashes.
     """
     if not any(_LISTA_COM_TRACOS.fullmatch(each.plano) and each.plano.count(" - ") > 1 for each in found):
         return found
@@ -239,7 +239,7 @@ def _sem_tracos(found: list[Linha]) -> list[Linha]:
 
 
 def _letras(line: Linha, month: int | None) -> Linha:
-    """Expand letters that name shifts after days: "24(N), 25(D/N)" becomes "24/12 SN, 25/12 SD e SN"."""
+    """Expand letters that denote shifts after days: "24(N), 25(D/N)" becomes "24/12 SN, 25/12 SD e SN"."""
     named = [each for each in _COM_LETRA.finditer(line.plano) if _e_turno(line, each)]
     if not any(each["mes"] for each in named) and (month is None or not named) and len(named) < 2:
         return line
@@ -257,7 +257,7 @@ def _com_dia(line: Linha, at: int) -> Linha:
 
 
 def _e_turno(line: Linha, found: re.Match[str]) -> bool:
-    """Return whether letters after a number name a shift. Only letters in brackets or in upper case do."""
+    """Return whether letters after a number denote a shift. Only letters in brackets or in upper case do."""
     is_bracketed = found["p"] is not None or found["turno"].strip()[:1] in ("(", "[")
     return is_bracketed or line.texto[slice(*found.span("t"))].isupper()
 
@@ -275,7 +275,7 @@ def _precos_por_dia(line: Linha, months: Mapping[int, int]) -> Linha:
 
 
 def _dias(plano: str, has_month: bool) -> tuple[int, int, str] | None:
-    """Return the range of the line that has days without a month, and the kind of the line (``turno``, ``semana`` or
+    """Return the part of the line that has days without a month, and the kind of line (``turno``, ``semana`` or
     ``lista``). Return None if the line has no such days.
     """
     if _ALGARISMO.search(plano) is None:

@@ -65,8 +65,8 @@ def _cortes(folha: Folha, line: tuple[int, int]) -> Iterator[int]:
 
 
 def _grupos(marks: Sequence[Lugar | Dias]) -> list[tuple[Lugar, Dias]]:
-    """Return the first place and the last days of each clause. A place after days begins a new clause. A place without
-    days after it belongs to no clause. If the line begins with days, return an empty list.
+    """Return the first place and the last days of each clause. A place that follows days begins a new clause. A place
+    without days after it belongs to no clause. If the line begins with days, return an empty list.
     """
     found: list[tuple[Lugar, Dias]] = []
     place: Lugar | None = None

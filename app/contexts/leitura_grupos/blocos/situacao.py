@@ -1,5 +1,5 @@
-"""Rewrite rows of a rota that end with the name of a doctor or with a word for an open shift: "02/04 SN – VAGO", "03/04
-SN – Dra. X".
+"""Rewrite rota rows that end with a doctor's name or with a word for an open shift: "02/04 SN – VAGO", "03/04 SN – Dra.
+X".
 """
 
 import re

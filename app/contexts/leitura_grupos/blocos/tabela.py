@@ -82,8 +82,8 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
 
 
 def _sem_semana(line: Linha) -> Linha:
-    """Remove the first and the last day of the week from the line above a table, because the cells of the table contain
-    the days.
+    """Remove the first and the last day of the week from the line above a table, because the table's cells contain the
+    days.
     """
     found = Meses.faixa(line.plano)
     if found is None:
@@ -96,8 +96,8 @@ def _sem_semana(line: Linha) -> Linha:
 
 
 def _regioes(found: Sequence[Linha], vocabulario: Vocabulario) -> Iterator[list[Fila]]:
-    """Yield tables: groups of adjacent lines with the same separator, from the header on. Lines of dashes
-    are skipped.
+    """Yield tables: groups of adjacent lines with the same separator, starting at the header. Lines of dashes are
+    skipped.
     """
     rows: list[Fila] = []
     sign = ""
@@ -114,7 +114,7 @@ def _regioes(found: Sequence[Linha], vocabulario: Vocabulario) -> Iterator[list[
 
 
 def _inteiras(rows: list[Fila]) -> Iterator[list[Fila]]:
-    """Yield the rows of a table from its header on. Yield nothing if no row is a header."""
+    """Yield a table's rows, starting at its header. Yield nothing if no row is a header."""
     for at in range(len(rows) - 1):
         if _cabeca(rows[at]) is not None or _e_calendario(rows[at : at + 2]):
             yield rows[at:]
@@ -194,8 +194,8 @@ def _cabeca(row: Fila) -> Cabeca | None:
 
 
 def _is_header(head: Cabeca, new: Cabeca) -> bool:
-    """Return whether a row that looks like a header begins another table. A row such as "04 | D/N | D" does not: its
-    cells only look like headings.
+    """Return whether a row that looks like a header begins another table. A row such as "04 | D/N | D" does not,
+    because its cells only look like headings.
     """
     return bool(new.rotulos) or {each.tipo for each in new.eixo.values()} == {each.tipo for each in head.eixo.values()}
 
@@ -205,8 +205,8 @@ def _eixo(kind: Tipo) -> Tipo:
 
 
 def _e_canto(cells: Sequence[Celula]) -> bool:
-    """Return whether the first cell of a header is a value for the whole table, such as "UTI adulto" in "UTI adulto |
-    SD | SN".
+    """Return whether the first cell of a header applies to the whole table, such as "UTI adulto" in "UTI adulto | SD |
+    SN".
     """
     return len({_eixo(each.tipo) for each in cells[1:]}) == 1 and _eixo(cells[0].tipo) is not _eixo(cells[1].tipo)
 
@@ -232,7 +232,7 @@ def _so_dias(row: Fila) -> bool:
 
 
 def _tem_dias(row: Fila) -> bool:
-    """Return whether a row has only days without a month. The heading of the row is ignored."""
+    """Return whether a row has only days without a month. The row's heading is ignored."""
     return _so_dias(row) or (row.celulas[0].tipo is Tipo.OUTRA and _so_dias(Fila(row.linha, row.celulas[1:])))
 
 
@@ -435,8 +435,8 @@ _PAR = re.compile(r"(?P<turno>sd|sn|diurno|noturno|noite|manha|tarde|dia|[dnmt])
 
 
 def _celulas_soltas(found: list[Linha], vocabulario: Vocabulario) -> list[Linha]:
-    """Rewrite rows without a header: rows whose cells pair a shift with a sign ("manhã x | tarde -"), and rows that end
-    with the name of the doctor who took the shift.
+    """Rewrite rows of tables that have no header: rows whose cells pair a shift with a sign ("manhã x | tarde -"), and
+    rows that end with the name of the doctor who took the shift.
     """
     if not any("|" in each.texto or ";" in each.texto or "\t" in each.texto for each in found):
         return found
@@ -457,8 +457,8 @@ def _celulas_soltas(found: list[Linha], vocabulario: Vocabulario) -> list[Linha]
 
 
 def _seguidas(found: list[Linha], vocabulario: Vocabulario) -> Iterator[tuple[list[Fila], list[Linha]]]:
-    """Yield each group of adjacent lines with the same separator and number of cells, as a pair of its parsed rows and
-    its lines. A line that is not a row of a table forms a pair of its own, with an empty list of rows.
+    """Yield each group of adjacent lines with the same separator and number of cells, as a pair: its parsed rows and
+    its lines. A line that is not a table row forms a pair of its own, with an empty list of rows.
     """
     rows: list[Fila] = []
     lines: list[Linha] = []
@@ -478,7 +478,7 @@ def _seguidas(found: list[Linha], vocabulario: Vocabulario) -> Iterator[tuple[li
 
 
 def _com_pares(row: Fila, line: Linha, vocabulario: Vocabulario) -> Linha:
-    """Keep only the shifts of a row that are marked as open: "27/07 - manhã x | tarde - | noite -"."""
+    """Keep only the shifts in a row that are marked as open: "27/07 - manhã x | tarde - | noite -"."""
     first = row.celulas[0].linha.plano
     head = re.search(r"\b(?:sd|sn|diurno|noturno|noite|manha|tarde|dia|[dnmt])\b[ :=-]{1,3}\S{1,12}$", first)
     if head is None or len(row.celulas) < 2:

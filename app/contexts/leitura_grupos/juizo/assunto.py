@@ -1,6 +1,6 @@
 """A linear model that confirms or corrects the category that the rules gave a message.
 
-The rules count the signals of each category. The model also weighs every word, every pair of words, and the kinds of
+The rules count the signals for each category. The model also weighs every word, every pair of words, and the kinds of
 fields in the message. Its weights are in ``dados/assunto.json``; ``python -m tests.julia.leitura_grupos.treinar`` fits
 them.
 """
@@ -31,7 +31,7 @@ _LEAST = ((), (1,), (1, 2), (1, 2, 3))
 
 @dataclass(frozen=True, slots=True)
 class Assunto:
-    """The weights of the model: for each feature, one weight per category."""
+    """The model's weights: for each feature, one weight per category."""
 
     pesos: Mapping[str, Sequence[float]]
 
@@ -50,7 +50,7 @@ class Assunto:
         return {kind: part / whole for kind, part in zip(_CATEGORIAS, parts, strict=True)}
 
     def rever(self, juizo: Juizo, features: Sequence[str]) -> tuple[Juizo, float]:
-        """Return the category of a message after the model has confirmed or corrected it, and the probability that the
+        """Return a message's category after the model has confirmed or corrected it, and the probability that the
         message is an offer.
         """
         if juizo.motivo in _DE_FORMA:
@@ -64,8 +64,8 @@ class Assunto:
 
 
 def indicios(folha: Folha, sinais: Counter[str], montagem: Montagem, juizo: Juizo) -> list[str]:
-    """Return the features of a message: its words and pairs of words, its signals and fields, and its category
-    according to the rules.
+    """Return a message's features: its words and pairs of words, its signals and fields, and its category according to
+    the rules.
     """
     words = ["0" if each.texto.isdigit() else each.texto for each in folha.texto.palavras[:MAIS_PALAVRAS]]
     found = [*words, *[f"{one} {two}" for one, two in pairwise(words)]]

@@ -1,6 +1,6 @@
-"""The calibrated confidence of a vacancy: how probable it is that hospital, day, period, speciality and price are correct.
+"""A vacancy's calibrated confidence: how probable it is that hospital, day, period, speciality and price are correct.
 
-A logistic model weighs the features of ``evidencia``. Its weights are in ``dados/confianca.json``; ``python -m
+A logistic model weighs the features in ``evidencia``. Its weights are in ``dados/confianca.json``; ``python -m
 tests.julia.leitura_grupos.calibrar`` fits them on the labelled messages.
 """
 

@@ -1,8 +1,8 @@
 """Find reasons to doubt a vacancy, so that a person decides about it. Such reasons are names that may be cut, joined or
-part of a longer name, quoted messages, exceptions in prices, combinations of several lists, and prices of another kind
+part of a longer name, quoted messages, exceptions in prices, combinations of several lists, and prices for another kind
 of day.
 
-These reasons are fixed rules and not features of the model, because they are too rare in the labelled messages.
+These reasons are fixed rules rather than features of the model, because they are too rare in the labelled messages.
 """
 
 import re
@@ -80,7 +80,7 @@ def mensagem_incerta(folha: Folha) -> bool:
 
 
 def _has_counts(folha: Folha) -> bool:
-    """Return whether the rules read a number of shifts as a day: the "2" of "2 SN: sáb e dom" is such a number."""
+    """Return whether the rules mistook a number of shifts for a day, such as the "2" in "2 SN: sáb e dom"."""
     counts = {each.start() for each in _COUNTED.finditer(folha.texto.fonte)}
     if not counts:
         return False
@@ -105,10 +105,10 @@ def _tem_preco_incerto(folha: Folha) -> bool:
 
 
 def contraditorias(folha: Folha, vagas: Sequence[VagaLida]) -> frozenset[int]:
-    """Return the indexes of the vacancies whose message contradicts them.
+    """Return the indexes of the vacancies that their own message contradicts.
 
     There are two cases. In the first, a line has several places and several shifts, and each place was combined with
-    each shift. In the second, the words next to the price of a vacancy name another kind of day: the vacancy is on a
+    each shift. In the second, the words next to a vacancy's price name another kind of day: the vacancy is on a
     Tuesday, but its price is for "feriado" (holiday).
     """
     found = {at for at, each in enumerate(vagas) if _is_of_another_day(folha, each)} if len(folha.precos) > 1 else set()
@@ -123,9 +123,7 @@ def contraditorias(folha: Folha, vagas: Sequence[VagaLida]) -> frozenset[int]:
 
 
 def _is_of_another_day(folha: Folha, vaga: VagaLida) -> bool:
-    """Return whether the words next to the price of a vacancy name kinds of days that do not include the day of the
-    vacancy.
-    """
+    """Return whether the words next to a vacancy's price name kinds of days that do not include the vacancy's day."""
     assert vaga.derivacao is not None
     if vaga.valor is None or vaga.derivacao.preco == 0:
         return False
@@ -139,7 +137,7 @@ def _is_of_another_day(folha: Folha, vaga: VagaLida) -> bool:
 
 
 def _tipos_do_dia(vaga: VagaLida) -> set[str]:
-    """Return the kinds of days to which the day of a vacancy may belong. Friday night may be part of the weekend."""
+    """Return the kinds of days to which a vacancy's day may belong. Friday night may be part of the weekend."""
     day = vaga.data.valor
     is_holiday = day in feriados(day.year)
     is_weekend = day.weekday() > 4
@@ -160,8 +158,8 @@ def _is_product(vagas: Sequence[VagaLida]) -> bool:
 
 
 def sem_maiusculas(folha: Folha) -> frozenset[str]:
-    """Return the place names that were found by their shape and have no capitals. Where such a name ends is only a
-    guess.
+    """Return the place names that were found by their shape and have no capitals. The position where such a name ends
+    is only a guess.
     """
     return frozenset(
         each.nome
@@ -171,7 +169,7 @@ def sem_maiusculas(folha: Folha) -> frozenset[str]:
 
 
 def nomes_incertos(folha: Folha, unexplained: Sequence[Palavra]) -> frozenset[str]:
-    """Return the names of places that may be cut, joined, or part of a longer name."""
+    """Return the place names that may be cut, joined, or part of a longer name."""
     left = {each.inicio: each for each in unexplained}
     ends = {each.fim: each for each in unexplained}
     read = _inicios(folha)
@@ -242,8 +240,8 @@ def _is_joined(folha: Folha, place: Lugar) -> bool:
 
 
 def _ends_with_a_town(words: Sequence[Palavra]) -> bool:
-    """Return whether a name ends with the name of a town after other words: "UPA Vida Nova Londrina". The name of the
-    town must have more than four letters.
+    """Return whether a name ends with a town's name after other words: "UPA Vida Nova Londrina". The town's name must
+    have more than four letters.
     """
     for at in range(3, len(words)):
         name = " ".join(word.texto for word in words[at:])

@@ -98,7 +98,7 @@ class Evidencia:
     hoje: date
 
     def de(self, vagas: Sequence[VagaLida]) -> list[tuple[float, ...]]:
-        """Return the features of each vacancy of the message."""
+        """Return the features of each vacancy in the message."""
         if not vagas:
             return []
         shared = tuple(self._comuns(vagas))
@@ -122,7 +122,7 @@ class Evidencia:
 
     @property
     def limite(self) -> float:
-        """The highest confidence that a vacancy of the message may get. If the message looks like a scam, this limit is
+        """The highest confidence that a vacancy in the message may get. If the message looks like a scam, this limit is
         so low that a person decides.
         """
         has_link = "http" in self.folha.texto.plano or "www." in self.folha.texto.plano
@@ -158,13 +158,13 @@ class Evidencia:
         yield float(bool(self.sinais["oferta"] + self.sinais["cede"]))
 
     def _tem_dia(self, mark: Marca) -> bool:
-        """Return whether a day is named on the same line as a word that closes a shift. Without a day, it is unclear
-        which shift is closed.
+        """Return whether a day is named on the same line as a word that says that a shift is taken. Without a day, it
+        is unclear which shift is taken.
         """
         return bool(entre(self.folha.dias, *linha_de(self.folha.texto.plano, mark.inicio)))
 
     def _linhas_escritas(self) -> list[str]:
-        """Return the lines of the text, except those that were made from cells of a table."""
+        """Return the lines of the text, except those that were made from table cells."""
         lines = self.folha.texto.plano[:8000].split("\n")
         return [each for place, each in enumerate(lines) if place not in self.folha.texto.tabelas]
 
@@ -208,7 +208,9 @@ class Evidencia:
 
 
 class _Linha:
-    """The line from which a vacancy was read. Its days, places, shifts and prices are compared with the vacancy."""
+    """The line from which a vacancy was read. The line's days, places, shifts and prices are compared with
+    the vacancy.
+    """
 
     __slots__ = ("_areas", "_dias", "_folha", "_lugares", "_precos", "_turnos", "comuns", "estranhas", "separada")
 
@@ -240,7 +242,7 @@ class _Linha:
         )
 
     def _tem_vizinha(self, unexplained: Sequence[Palavra]) -> bool:
-        """Return whether a word that no rule matched is directly next to a day or price of the line."""
+        """Return whether a word that no rule matched is directly next to a day or price on the line."""
         starts = {each.inicio for each in (*self._dias, *self._precos)}
         ends = {each.fim for each in (*self._dias, *self._precos)}
         return any(word.fim + 1 in starts or word.inicio - 1 in ends for word in unexplained)
@@ -296,8 +298,8 @@ def _periodo(mark: Turno) -> Periodo | None:
 
 
 def _is_other(stated: object, chosen: object) -> bool:
-    """Return whether a price on the line contradicts the chosen price. A price of which the chosen price is a multiple
-    does not, because it may be the price per hour.
+    """Return whether a price on the line contradicts the chosen price. If the chosen price is a multiple of the price
+    on the line, it does not, because the latter may be the price per hour.
     """
     return stated != chosen and float(str(chosen)) % float(str(stated)) != 0
 

@@ -21,8 +21,8 @@ _AGREED = ("fechado", "fechada", "fechou")
 
 
 def fecha(texto: Texto) -> bool:
-    """Return whether the message contains a word or a strike-through that may mean that a vacancy is taken. The check
-    is fast and comes before the full reading.
+    """Return whether the message contains a word or a strike-through that may mean that a vacancy is taken. This check
+    is fast and runs before the full reading.
     """
     return "~" in texto.plano or next(frases("fechado").todas(texto.palavras), None) is not None
 
@@ -60,15 +60,15 @@ _KINDS = (Categoria.OFERTA, Categoria.AVISO, Categoria.CONVERSA)
 
 
 def _is_said(plano: str, each: Fechado) -> bool:
-    """Return whether the message really states that a shift is taken, and does not only ask ("já fechou?"), deny ("não
-    foi preenchida") or set a condition.
+    """Return whether the message really states that a shift is taken, rather than asking ("já fechou?"), denying ("não
+    foi preenchida") or setting a condition.
     """
     return not _UNSURE.search(plano, max(0, each.inicio - 100), each.inicio) and not _ASKED.match(plano, each.fim)
 
 
 def _is_clear(folha: Folha, each: Fechado) -> bool:
-    """Return whether a closing word such as "coberto" refers to the offer: it follows a word of the offer, or it is the
-    first word.
+    """Return whether a word such as "coberto" (taken, or covered) refers to the offer: it follows one of the offer's
+    words, or it is the first word.
 
     In "telhado coberto" (covered roof), the word refers to something else.
     """

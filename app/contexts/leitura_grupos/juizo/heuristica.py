@@ -14,8 +14,8 @@ _DATA = re.compile(r"\b\d{1,2}/\d{1,2}\b|\b\d{1,2}h\b|\bdias? \d{1,2}\b")
 
 
 def heuristica(texto: str, *, vocabulario: Vocabulario | None = None) -> Nota:
-    """Score from 0 to 1 how much a text looks like an offer. The length does not lower the score, because the longest
-    texts have the most vacancies.
+    """Score from 0 to 1 how much a text looks like an offer. A text's length does not lower the score, because the
+    longest texts have the most vacancies.
 
     The signal "fechado" (a vacancy is taken) adds nothing to the score, because such a text need not contain an offer.
     """

@@ -1,4 +1,4 @@
-"""Find the category of a message by counting signals. The categories are tested in order; the first that applies is
+"""Find a message's category by counting signals. The categories are tested in a fixed order; the first that applies is
 returned with its reason.
 """
 
@@ -79,7 +79,7 @@ def julgar(texto: Texto, found: list[Sinal], folha: Folha, montagem: Montagem) -
 
 
 def _pontos(folha: Folha, count: Counter[str]) -> float:
-    """Score a text by the elements of an offer that it contains: day, place, shift, price, contact, and
+    """Score a text by the elements of an offer that it contains: day, place, shift, price, contact and
     typical words.
     """
     days = any(not each.feriado for each in folha.dias)
@@ -92,7 +92,7 @@ def _pontos(folha: Folha, count: Counter[str]) -> float:
 
 
 def _so_o_plantao(texto: Texto, folha: Folha, count: Counter[str]) -> bool:
-    """Return whether the text consists of a shift (day, shift, price) and few other words.
+    """Return whether the text consists of a shift's day, hours and price and few other words.
 
     Example: "PSNX 12/03 19-7 1.800 clínico".
     """
@@ -108,8 +108,8 @@ def _so_o_plantao(texto: Texto, folha: Folha, count: Counter[str]) -> bool:
 
 
 def _is_shift(turno: Turno) -> bool:
-    """Return whether a period or a pair of hours is a shift: a named period, or a start and an end that are more than
-    three hours apart.
+    """Return whether a period or a pair of hours describes a shift: a named period, or a start and an end that are more
+    than three hours apart.
     """
     if turno.das is None or turno.ate is None:
         return turno.periodo is not None
@@ -119,7 +119,7 @@ def _is_shift(turno: Turno) -> bool:
 def _contra(
     texto: Texto, found: list[Sinal], count: Counter[str], folha: Folha, montagem: Montagem, score: float
 ) -> Juizo | None:
-    """Return another category if its signals outweigh the signals of an offer, otherwise None."""
+    """Return another category if its signals outweigh those of an offer, otherwise None."""
     solid = bool(montagem.abertas) and score >= BASTA + 1
     if _RECEIPT_FIRST.match(texto.plano) and not count["oferta"] + count["cede"]:
         return Juizo(Categoria.OUTRO, 0.9, "recibo")
@@ -211,7 +211,7 @@ def _asks_for_doctor(texto: Texto, folha: Folha, found: list[Sinal]) -> bool:
 
 
 def _also_offers(texto: Texto, found: list[Sinal], folha: Folha) -> bool:
-    """Return whether a message that asks for a shift also offers a shift: days precede the request, or words of an
+    """Return whether a message that asks for a shift also offers one: days precede the request, or words typical of an
     offer occur outside the request.
     """
     asked = pedidos(texto, found)

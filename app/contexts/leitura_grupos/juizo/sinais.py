@@ -1,4 +1,6 @@
-"""Find signals of a message's subject: phrases from the word lists, and patterns that depend on the words around them."""
+"""Find signals for a message's subject: phrases from the word lists, and patterns that depend on the words
+around them.
+"""
 
 import re
 from bisect import bisect_right
@@ -197,8 +199,8 @@ def contagem(found: Iterable[Sinal]) -> Counter[str]:
 
 
 def _is_welcomed(plano: str, each: Sinal) -> bool:
-    """Return whether "recém-formado" (newly graduated) describes the wanted doctor, as in "pode ser recém-formado", and
-    not the author.
+    """Return whether "recém-formado" (newly graduated) describes the wanted doctor, as in "pode ser recém-formado",
+    rather than the author.
     """
     is_beginner = each.tipo == "procura" and plano.startswith("recem", each.inicio)
     return is_beginner and _WELCOME.search(plano, max(0, each.inicio - 30), each.inicio) is not None
@@ -232,7 +234,7 @@ def _outros(texto: Texto) -> Iterator[Sinal]:
 
 
 def _frase(plano: str, at: int) -> int:
-    """Return the start of the sentence around the position ``at``, but at most 70 characters before it."""
+    """Return the position where the sentence around ``at`` starts, but at most 70 characters before ``at``."""
     start = max(plano.rfind("\n", 0, at) + 1, at - 70, 0)
     ends = [each.end() for each in _SENTENCE_END.finditer(plano, start, at)]
     return ends[-1] if ends else start
@@ -263,7 +265,7 @@ def _miudas() -> frozenset[str]:
 
 @cache
 def _arvore() -> Frases[str]:
-    """Return all word lists as one tree of phrases, without small words such as "de". If phrases of several lists
+    """Return all word lists as one tree of phrases, without small words such as "de". If phrases from several lists
     match, the longest one wins.
     """
     tree = Frases[str]()

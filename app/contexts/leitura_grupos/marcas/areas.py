@@ -1,4 +1,4 @@
-"""Find specialities in a text, and sectors of hospitals that imply a speciality."""
+"""Find specialities in a text, and hospital sectors that imply a speciality."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,8 +48,8 @@ def _areas(texto: Texto, livre: str, vocabulario: Vocabulario) -> Iterator[Area]
 
 
 def sem_iniciais_da_cidade(areas: Sequence[Area], places: Sequence[Lugar], plano: str) -> list[Area]:
-    """Remove specialities that are really the initials of a town, such as the "CG" of "Santa Casa CG" (Campo Grande).
-    Such initials follow the name of the hospital or the word "em".
+    """Remove specialities that are really a town's initials, such as the "CG" in "Santa Casa CG" (Campo Grande). Such
+    initials follow the hospital's name or the word "em".
     """
     ends: dict[str, set[int]] = {}  # maps the initials of a town to the end positions of its places
     initials = {city: _initials(city) for city in {place.cidade for place in places} if city}
@@ -78,8 +78,8 @@ def _heads(livre: str, start: int, end: int) -> bool:
 
 
 def _is_loud(texto: Texto, start: int, end: int, flat: bool, livre: str, vocabulario: Vocabulario) -> bool:
-    """Return whether an abbreviation is a speciality. It must be in upper case, unless the text has no capitals, and
-    must not be the state of a town.
+    """Return whether an abbreviation is used as a speciality. It must be in upper case, unless the text has no
+    capitals, and must not be the state code that follows a town's name, as in "Anápolis/GO".
     """
     first, last = texto.trecho(start, end)
     if texto.plano[start:end] == "go" and _is_state(texto, livre, start, vocabulario):
@@ -90,8 +90,8 @@ def _is_loud(texto: Texto, start: int, end: int, flat: bool, livre: str, vocabul
 
 
 def _is_state(texto: Texto, livre: str, start: int, vocabulario: Vocabulario) -> bool:
-    """Return whether "GO" is the state directly after a town of Goiás: "Anápolis/GO", "(Jataí - GO)". After a town of
-    another state, "GO" is a speciality.
+    """Return whether "GO" is the state code directly after a town in Goiás: "Anápolis/GO", "(Jataí - GO)". After a town
+    in another state, "GO" is a speciality.
     """
     link = _STATE.search(livre, max(0, start - 4), start)
     if link is None:

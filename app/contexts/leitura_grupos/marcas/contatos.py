@@ -93,7 +93,7 @@ def contatos(texto: Texto, livre: str, telefones: list[Fone], vocabulario: Vocab
 
 
 class _Nomes:
-    """Finds the names of contacts: the words next to a phone number that remain after all known words are removed."""
+    """Finds contacts' names: the words next to a phone number that remain after all known words are removed."""
 
     def __init__(self, texto: Texto, livre: str, vocabulario: Vocabulario) -> None:
         self._texto = texto
@@ -163,8 +163,8 @@ class _Nomes:
         return self._nome(words) if words and self._could_be(words[0]) else None
 
     def assinado(self) -> Nome | None:
-        """Return the name of a contact that has no phone number next to it: a name after "falar com", or a signature at
-        the end.
+        """Return the name of a contact without an adjacent phone number: a name after "falar com" (talk to), or a
+        signature at the end.
         """
         for each in _CALL.finditer(self._livre):
             words = list(self._texto.palavras_entre(each.end(), each.end() + 40))
@@ -189,7 +189,9 @@ class _Nomes:
         return self._nome(words)
 
     def _is_number(self, word: Palavra) -> bool:
-        """Return whether a word is part of the phone number. A price directly before the phone number is not."""
+        """Return whether a word is part of the phone number. A price directly before the phone number is not part of
+        it.
+        """
         return word.texto.isdigit() and self._livre[word.inicio : word.fim] == word.texto
 
     def _is_word(self, word: Palavra) -> bool:
@@ -216,7 +218,9 @@ class _Nomes:
         )
 
     def _lower_line(self, word: Palavra) -> bool:
-        """Return whether the line of the word has no capitals. A name on such a line may lack a capital, too."""
+        """Return whether the line that contains the word has no capitals. A name on such a line may lack a capital,
+        too.
+        """
         start = self._texto.plano.rfind("\n", 0, word.inicio) + 1
         end = self._texto.plano.find("\n", word.fim)
         line = self._texto.fonte[

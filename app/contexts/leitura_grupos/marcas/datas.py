@@ -1,5 +1,5 @@
-"""Find days: dates, lists, ranges, weekdays, and relative days such as "amanhã" (tomorrow), which depend on the day of
-the message.
+"""Find days: dates, lists, ranges, weekdays, and relative days such as "amanhã" (tomorrow), which depend on the day
+when the message was sent.
 """
 
 import re
@@ -93,7 +93,7 @@ _DASHED = re.compile(r"(?<![\d/-])\d\d-(0[1-9]|1[0-2])(?:(?: {0,2}[,;/] {0,2}| {
 
 
 def com_barras(livre: str) -> str:
-    """Replace dashes by slashes in lists of dates such as "08-04 e 10-04". The length of the text does not change."""
+    """Replace dashes with slashes in lists of dates such as "08-04 e 10-04". The text's length does not change."""
     return _DASHED.sub(lambda found: found[0].replace("-", "/"), livre) if "-" in livre else livre
 
 
@@ -128,7 +128,7 @@ class Calendario:
         )
 
     def _semana_dita(self, livre: str) -> date | None:
-        """Return the Monday of the week that the text names, for example by "semana de 27/04"."""
+        """Return the Monday of the week that the text names, as in "semana de 27/04" (week of 27 April)."""
         said = _WEEK_OF.search(livre)
         numbers = () if said is None else tuple(_run(livre, said.end()))[:1]
         days = self._numeros(numbers).dias if numbers else ()
@@ -209,7 +209,7 @@ class Calendario:
 
     def _de(self, weekdays: list[int], month: str | None, said: re.Match[str], livre: str) -> Iterator[date]:
         """Yield the dates of weekdays in a month, from today on: "terças e quartas de março". If no month is named,
-        yield the next date of each weekday.
+        yield each weekday's next date.
         """
         month = month or self._mes_de_todas(said, livre)
         if month is None:
@@ -227,8 +227,8 @@ class Calendario:
             yield from (day for day in chosen if day >= first)
 
     def _mes_de_todas(self, said: re.Match[str], livre: str) -> str | None:
-        """Return the month that applies to weekdays but is separated from them by other words: "todas as sextas SN de
-        agosto".
+        """Return the month that applies to weekdays even though other words separate it from them: "todas as sextas SN
+        de agosto".
         """
         every = _EVERY.search(livre, max(0, said.start() - 12), said.start())
         return _MESES[self.mes - 1] if every is not None and self.mes is not None else None
@@ -261,8 +261,8 @@ class Calendario:
         return Dias(elements[0].inicio, elements[-1].fim, kept, passou=passed)
 
     def _data(self, elements: tuple[_Elemento, ...], place: int) -> date | None:
-        """Return the date of one element of a list. A day without a month takes the month of the next element. If the
-        next element has no month either, the day takes the month of the previous element.
+        """Return the date of one element of a list. A day without a month takes the next element's month. If the next
+        element has no month either, the day takes the previous element's month.
         """
         each = elements[place]
         month, year = each.mes, each.ano
@@ -300,7 +300,7 @@ class Calendario:
 
 @cache
 def feriados(year: int) -> frozenset[date]:
-    """Return the national holidays of a year and Corpus Christi."""
+    """Return a year's national holidays and Corpus Christi."""
     easter = _easter(year)
     fixed = ((1, 1), (4, 21), (5, 1), (9, 7), (10, 12), (11, 2), (11, 15), (11, 20), (12, 25))
     return frozenset({date(year, *each) for each in fixed} | {easter - timedelta(days=2), easter + timedelta(days=60)})
@@ -313,8 +313,8 @@ _NOMES = re.compile(
 
 
 def feriados_com_nome(livre: str, hoje: date) -> Iterator[Condicao]:
-    """Yield each holiday that the text names, with the next dates of the holiday. In "Páscoa 160", for example, the
-    price 160 applies to Easter.
+    """Yield each holiday that the text names, with the holiday's next dates. In "Páscoa 160", for example, the price
+    160 applies to Easter.
     """
     for each in achados(
         _NOMES, livre, "natal", "santa", "paixao", "pascoa", "christi", "finados", "carnaval", "ano novo", "reveillon"
@@ -415,7 +415,7 @@ def _is_listed(livre: str, each: _Elemento) -> bool:
 
 
 def _is_dated(livre: str, at: int) -> bool:
-    """Return whether a number after a weekday is a day of the month. The 12 in "sex 12" is a day, the 12 in "sex 12h"
+    """Return whether a number after a weekday is a day of the month. The 12 in "sex 12" is a day; the 12 in "sex 12h"
     is an hour.
     """
     found = _ELEMENT.match(livre, at)

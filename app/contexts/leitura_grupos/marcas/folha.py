@@ -1,4 +1,4 @@
-"""Collect all marks of one message. A mark is a range of the text that a reader recognised, such as a day, a price or a
+"""Collect all marks in one message. A mark is a range of the text that a reader recognised, such as a day, a price or a
 place. Each reader blanks out the words that it recognised, so that the next reader ignores them.
 """
 
@@ -93,7 +93,7 @@ class Folha:
 def folha(
     texto: Texto, hoje: date, vocabulario: Vocabulario, regiao: str | None, fora: tuple[Marca, ...] = ()
 ) -> Folha:
-    """Return all marks of a group message: the ranges that the readers recognise as days, shifts, places, specialities,
+    """Return all marks in a group message: the ranges that the readers recognise as days, shifts, places, specialities,
     prices and contacts. The readers ignore the ranges in ``fora``, which are not part of a shift offer.
     """
     struck = tuple(Marca(each.start(), each.end()) for each in achados(_STRUCK, texto.plano, "~"))
@@ -160,7 +160,9 @@ def _fechados(texto: Texto, livre: str) -> list[Fechado]:
 
 
 def _is_asked(plano: str, start: int, end: int) -> bool:
-    """Return whether a closing word belongs to a question such as "já fechou o SN de quinta?"."""
+    """Return whether a word that would mean "taken" belongs to a question, as in "já fechou o SN de quinta?" (is
+    Thursday night taken yet?).
+    """
     return _ASKING.search(plano, max(0, start - 30), start) is not None and _ASKED.match(plano, end) is not None
 
 

@@ -150,7 +150,7 @@ def horas_entre(das: time, ate: time) -> int:
 
 
 def periodo_do_inicio(das: time, horas: int | None) -> Periodo:
-    """Return the usual period of a shift that starts at this hour. It is used if no end is stated."""
+    """Return the usual period of a shift that starts at this hour. This period is used if the message states no end."""
     if horas == 24:
         return Periodo.H24
     if 5 <= das.hour < 12:
@@ -215,7 +215,7 @@ def _inicios(livre: str) -> Iterator[Turno]:
 
 
 def _siglas(livre: str) -> Iterator[Turno]:
-    """Find the length of a shift after the letter P (plantão): "P12", "P6"."""
+    """Find a shift's length after the letter P (plantão, shift): "P12", "P6"."""
     for each in achados(_LENGTH_CODE, livre, "p6", "p12", "p24", "p 6", "p 12"):
         hours = int(each["h"])
         yield Turno(each.start(), each.end(), Periodo.H24 if hours == 24 else None, horas=hours)

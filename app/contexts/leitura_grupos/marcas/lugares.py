@@ -1,5 +1,5 @@
-"""Find hospitals. The hospitals of the customer are found by name or alias, other hospitals by the shape of the name.
-The town distinguishes hospitals with the same name.
+"""Find hospitals. The customer's hospitals are found by name or alias, other hospitals by the shape of their names. The
+town distinguishes hospitals that have the same name.
 """
 
 import re
@@ -61,8 +61,8 @@ def cidades(texto: Texto, vocabulario: Vocabulario) -> list[Cidade]:
 
 
 def conhecidos(texto: Texto, livre: str, vocabulario: Vocabulario, regiao: str | None) -> list[Lugar]:
-    """Return the known hospitals in the text. If several hospitals have an alias, the town in the text decides, or else
-    the region of the group.
+    """Return the known hospitals in the text. If several hospitals share an alias, the town in the text decides between
+    them, or else the group's region.
     """
     words = [word for word in texto.palavras if livre[word.inicio : word.fim] == word.texto]
     found: list[Lugar] = []
@@ -79,7 +79,7 @@ def conhecidos(texto: Texto, livre: str, vocabulario: Vocabulario, regiao: str |
 
 
 def _is_name(texto: Texto, words: Sequence[Palavra], start: int, end: int) -> bool:
-    """Return whether an alias means the hospital, and not a town ("Araucária"), a street or a district."""
+    """Return whether an alias refers to the hospital, rather than to a town ("Araucária"), a street or a district."""
     before = words[start - 1].texto if start else ""
     first, last = words[start].inicio, words[end - 1].fim
     if before in ("rua", "av", "avenida", "bairro", "jardim", "cidade") and end - start <= 2:
@@ -92,9 +92,7 @@ def _is_name(texto: Texto, words: Sequence[Palavra], start: int, end: int) -> bo
 
 
 def _is_inside_a_name(texto: Texto, words: Sequence[Palavra], start: int) -> bool:
-    """Return whether an alias is part of another name because of the words before it: "Araucária" in "PS Parque
-    Araucária".
-    """
+    """Return whether the words before an alias make it part of another name: "Araucária" in "PS Parque Araucária"."""
     heads = frases("lugares.cabecas")
     generic, ends, _ = listas()
     if heads.em(words, start) is not None:
@@ -131,8 +129,8 @@ def _escolhido(candidates: Sequence[Hospital], towns: Iterable[Cidade], at: int,
 def novos(
     texto: Texto, livre: str, vocabulario: Vocabulario, known: Sequence[Lugar], regiao: str | None
 ) -> list[Lugar]:
-    """Return the names of hospitals that the vocabulary lacks. They are found by their shape: "Hospital …", "UPA …",
-    text after "Local:", acronyms such as HMXY.
+    """Return the hospital names that are missing from the vocabulary. They are found by their shape: "Hospital …", "UPA
+    …", text after "Local:", acronyms such as HMXY.
     """
     reader = _Nomes(texto, livre, vocabulario, (regiao or "").rpartition("/")[2].strip().upper())
     found = list(reader.todos())
@@ -168,8 +166,8 @@ def estado_dito(texto: Texto, livre: str, end: int) -> str | None:
 
 
 class _Nomes:
-    """Finds names of places. ``estado`` is the state of the group; a town that is named without a state is looked up in
-    that state.
+    """Finds place names. ``estado`` is the group's state; a town that is named without a state is looked up in that
+    state.
     """
 
     def __init__(self, texto: Texto, livre: str, vocabulario: Vocabulario, estado: str = "") -> None:
@@ -205,7 +203,9 @@ class _Nomes:
                 yield place
 
     def _is_sector(self, head: int, end: int) -> bool:
-        """Return whether a word such as "PS" names a department of the hospital after it: "PS (do) Hospital Vida"."""
+        """Return whether a word such as "PS" (emergency room) names a department of the hospital after it: "PS (do)
+        Hospital Vida".
+        """
         words = self._texto.palavras
         if words[head].texto not in _SECTORS or end + 1 >= len(words):
             return False
@@ -230,8 +230,8 @@ class _Nomes:
         return end
 
     def _joins_two(self, head: int, link: int, cased: bool) -> bool:
-        """Return whether "e" joins two places: "Hospital Vida e UPA Norte" are two, "Hospital e Maternidade Vida" is
-        one.
+        """Return whether "e" (and) joins two places: "Hospital Vida e UPA Norte" names two places, "Hospital e
+        Maternidade Vida" names one.
         """
         words = self._texto.palavras
         if words[link + 1].texto not in self._generic:
@@ -249,8 +249,8 @@ class _Nomes:
         )
 
     def _is_second_half(self, head: int, link: int) -> bool:
-        """Return whether the words after "e" belong to the same name: "Hospital Vida e Luz" is one place, "UPA Norte e
-        Sul" are two.
+        """Return whether the words after "e" (and) belong to the same name: "Hospital Vida e Luz" is one place, "UPA
+        Norte e Sul" are two.
         """
         words = self._texto.palavras
         if words[head].texto not in _WITH_TWO_WORDS or link != head + 2 or not self._is_upper(words[link + 1]):
@@ -317,7 +317,7 @@ class _Nomes:
         return self.com_cidade(self._sem_cidade(words, state))
 
     def _is_short_town(self, words: Sequence[Palavra]) -> bool:
-        """Return whether a name ends with the initials of a town: "Hospital Vida SBC"."""
+        """Return whether a name ends with a town's initials: "Hospital Vida SBC"."""
         last, town = words[-1], self._vocabulario.cidades.em(words, len(words) - 1)
         first, end = self._texto.trecho(last.inicio, last.fim)
         is_short = len(last.texto) in (2, 3) and self._texto.fonte[first:end].isupper() and not self.gritado
@@ -353,7 +353,7 @@ class _Nomes:
         """Return the position of the town at the end of a name. If the word "de" precedes the town, return the position
         of "de".
 
-        If the text names no state, the town must be a known municipality with other words of a name before it.
+        If the text names no state, the town must be a known municipality that is preceded by other words of the name.
         """
         links = [at for at in range(1, len(words) - 1) if words[at].texto in LINKS and words[at].texto != "e"]
         for at in links:
@@ -382,7 +382,7 @@ class _Nomes:
         return bool(own) and not is_open and words[-1].texto not in _EPITHETS
 
     def _is_only_a_town(self, words: Sequence[Palavra], town: int) -> bool:
-        """Return whether the words at the end of a name are just a town, and do not belong to the place's own name."""
+        """Return whether the words at the end of a name are just a town and not part of the place's own name."""
         name = " ".join(word.texto for word in words[town:])
         own = {word.texto for word in words[1:town]} - self._generic - LINKS - palavras_soltas("descrevem_hospital")
         is_common = len(name) < 7 or name in palavras_soltas("cidades_em_nomes")
@@ -418,7 +418,7 @@ class _Nomes:
         return place > 0 and (words[place - 1].texto, words[place].texto) in _SERVICES
 
     def _atras(self, place: int, rest: str) -> Sequence[Palavra]:
-        """Return the name of a transport company after the word "Remoções": "Remoções Vida Teste"."""
+        """Return a transport company's name that follows the word "Remoções" (transfers): "Remoções Vida Teste"."""
         words, last = self._texto.palavras, place
         while last + 1 < len(words) and last - place < 3 and self._follows(words[last], words[last + 1], rest):
             last += 1
@@ -433,7 +433,7 @@ class _Nomes:
         return rest[word.inicio : after.inicio] == f"{word.texto} " and (self._is_upper(word) or is_link)
 
     def sem_cabeca(self, rest: str) -> Iterator[Lugar]:
-        """Yield names of places that contain no word such as "hospital". They are found before a town ("Nefroclínica
+        """Yield place names that contain no word such as "hospital". They are found before a town ("Nefroclínica
         Cerrado - Anápolis/GO") or after "no" ("quem assume no Santa Otília de Blumenau?"). Call this method only if the
         message names no other place.
         """
@@ -459,8 +459,8 @@ class _Nomes:
         return [word for word in self._texto.palavras if start <= self._texto.trecho(word.inicio, word.fim)[0] < end]
 
     def _is_proper(self, words: Sequence[Palavra]) -> bool:
-        """Return whether these words may be the name of a place. Specialities, words of offers and common words may
-        not.
+        """Return whether these words may be the name of a place. Specialities, words typical of offers and common words
+        may not.
         """
         common = palavras_soltas("nao_sao_nomes")
         said = [word.texto for word in words if word.texto not in LINKS]
@@ -509,7 +509,9 @@ class _Nomes:
         return estado_dito(self._texto, self._livre, end)
 
     def _cidade_desconhecida(self, place: Lugar, at: int, words: Sequence[Palavra]) -> Lugar:
-        """Assign to a place a town that the vocabulary lacks, if its state follows or if it is a known municipality."""
+        """Assign to a place a town that is missing from the vocabulary, if the town's state follows or the town is a
+        known municipality.
+        """
         found = place
         for count in range(1, min(5, len(words)) + 1):
             end = words[count - 1].fim
@@ -592,8 +594,8 @@ _WITH_TWO_WORDS = frozenset(("hospital", "clinica", "maternidade", "instituto", 
 
 
 def _cidade_no_fim(words: Sequence[Palavra], state: str) -> int | None:
-    """Return the position at which a municipality of the state begins at the end of these words, or None if they end
-    with no municipality.
+    """If these words end with a municipality in the state, return the position at which its name begins, otherwise
+    None.
     """
     for at in range(max(1, len(words) - 5), len(words)):
         if state in municipios().get(" ".join(word.texto for word in words[at:]), ()):

@@ -1,5 +1,5 @@
-"""Combine the places of a message: keep each place once, resolve short references, and assign the only town of the
-message.
+"""Combine the places in a message: keep each place once, resolve short references, and assign the message's
+only town.
 """
 
 import re
@@ -18,7 +18,7 @@ _SAME_AS = re.compile(
 
 
 def sem_dito_duas_vezes(plano: str, known: Sequence[Lugar], new: Sequence[Lugar]) -> list[Lugar]:
-    """Return all places in text order, each only once. "Hospital Geral do Estado (HGE)" is one place. Of "H. Modelo =
+    """Return all places in text order, each only once. "Hospital Geral do Estado (HGE)" is one place. From "H. Modelo =
     Hospital Modelo" and "Hosp. A... digo, Hospital B", only the second place is returned.
     """
     again = {each.inicio for each in known}

@@ -51,7 +51,7 @@ class Turno(Marca):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Condicao(Marca):
-    """The condition of a price: weekdays, holidays or certain days."""
+    """The condition under which a price applies: weekdays, holidays or certain days."""
 
     semana: frozenset[int] = frozenset()
     feriado: bool = False
@@ -138,7 +138,7 @@ def linha_de(plano: str, lugar: int, janela: int = 1000) -> tuple[int, int]:
 
 
 def apagar(plano: str, marcas: Iterable[Marca], com: str = TOMADO) -> str:
-    """Replace the marked words with spaces. The length of the text and its line ends do not change."""
+    """Replace the marked words with spaces. The text's length and its line ends do not change."""
     ordered = [*marcas]
     if not ordered:
         return plano

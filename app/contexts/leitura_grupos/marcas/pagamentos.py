@@ -1,4 +1,6 @@
-"""Find how a shift is paid: the form of contract (such as PJ or CLT), the time of payment, and the means (such as Pix)."""
+"""Find how a shift is paid: the form of contract (such as PJ or CLT), when payment is due, and the means of payment
+(such as Pix).
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -60,8 +62,8 @@ _NAMES = {"s": "semanal", "q": "quinzenal", "m": "mensal"}
 
 
 def pagamentos(livre: str) -> tuple[list[Pagamento], list[Marca]]:
-    """Return how and when a shift is paid: "pix", "cai dia 10", "pix na segunda". The days of payment are included, so
-    that they are not read as days of shifts.
+    """Return how and when a shift is paid: "pix", "cai dia 10" (paid on the 10th), "pix na segunda". The payment days
+    are included, so that they are not read as days of shifts.
     """
     terms = [*_em_dias(livre)]
     found = [*_regimes(livre), *_prazos(livre), *terms, *_meios(livre)]

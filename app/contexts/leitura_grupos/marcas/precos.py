@@ -1,4 +1,4 @@
-"""Find prices of shifts. Years, phone numbers, hours and quantities are excluded."""
+"""Find the prices of shifts. Years, phone numbers, hours and quantities are excluded."""
 
 import re
 from collections.abc import Iterator

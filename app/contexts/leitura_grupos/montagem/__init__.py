@@ -1,1 +1,1 @@
-"""Assemble the marks of a message (recognised days, prices, places and other fields) into vacancies."""
+"""Assemble a message's marks (recognised days, prices, places and other fields) into vacancies."""

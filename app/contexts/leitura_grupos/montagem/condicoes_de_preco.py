@@ -82,7 +82,7 @@ def _peso(mark: Marca) -> int:
 
 @dataclass(slots=True, unsafe_hash=True)
 class Alvo:
-    """The vacancy for which a price is searched."""
+    """The vacancy for which a price is being searched."""
 
     hospital: str
     cidade: str | None
@@ -176,8 +176,8 @@ def _datas_de_precos(folha: Folha) -> Iterator[Dias]:
 
 
 def _dia_fechado(folha: Folha, each: Dias, days: Sequence[Dias]) -> Dias | None:
-    """Return the dates of the weekday that a closing word follows: "só a quinta já está coberta". Return None if the
-    message has no such dates.
+    """Return the dates of a weekday that the message declares taken: "só a quinta já está coberta" (only Thursday is
+    taken). Return None if the message has no such dates.
     """
     after = entre(folha.fechados, each.fim, each.fim + 20)
     if not each.semana or not after or after[0].sinal or "\n" in folha.texto.plano[each.fim : after[0].inicio]:
@@ -202,7 +202,7 @@ def _sem_fds_repetido(folha: Folha, days: list[Dias]) -> list[Dias]:
 
 
 def _sem_manchete(folha: Folha, days: list[Dias]) -> list[Dias]:
-    """Remove the days of a headline if they only announce the days below it: "Lista da semana de 09 a 15/11"."""
+    """Remove the days in a headline if they only announce the days below it: "Lista da semana de 09 a 15/11"."""
     named = [each for each in days if not _WEEK_OF.search(folha.texto.plano, max(0, each.inicio - 20), each.inicio)]
     days = named or days
     head, rest = days[:1], days[1:]
@@ -216,7 +216,7 @@ def _sem_manchete(folha: Folha, days: list[Dias]) -> list[Dias]:
 
 
 def _presos(folha: Folha, candidates: Sequence[Marca]) -> dict[int, list[Marca]]:
-    """Assign each possible condition to the price next to it. A condition that is not next to a price is dropped."""
+    """Assign each possible condition to the price next to it. Drop a condition that is not next to a price."""
     prices, plano = folha.precos, folha.livre
     held: dict[int, list[Marca]] = {}
     place = 0
@@ -415,7 +415,7 @@ def _genero(mark: Marca) -> str:
 
 
 def _com_cabeca(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[Marca]]) -> None:
-    """Apply the conditions at the start of a line to each price of the line: "UTI: semana 2.000 / fds 2.250"."""
+    """Apply the conditions at the start of a line to each price on the line: "UTI: semana 2.000 / fds 2.250"."""
     plano = folha.texto.plano
     for price in folha.precos:
         start, _ = linha_de(plano, price.inicio)
@@ -445,7 +445,7 @@ def _e_comprimento(mark: Marca) -> bool:
 
 
 def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
-    """Return the distance of two positions, which depends on the words and signs between them. Other possible
+    """Return the distance between two positions, which depends on the words and signs between them. Other possible
     conditions between them add nothing. A distance above ``PERTO`` is returned as 99.
     """
     if not 0 <= end - start <= 60:
@@ -521,8 +521,8 @@ class _Alhures:
 
 
 def _is_last_of_several(folha: Folha, price: Preco, mark: Marca) -> bool:
-    """Return whether the only price of a line applies to all shifts of the line, and not just to the last: "18/06 SN e
-    20/06 SD - 2.000".
+    """Return whether a line's only price applies to all shifts on the line, and not just to the last: "18/06 SN e 20/06
+    SD - 2.000".
     """
     if not isinstance(mark, Turno) or mark.inicio > price.inicio:
         return False
@@ -533,7 +533,7 @@ def _is_last_of_several(folha: Folha, price: Preco, mark: Marca) -> bool:
 
 
 def _has_day_before(folha: Folha, price: Preco, mark: Turno | Area) -> bool:
-    """Return whether a day precedes the condition in the same sentence, without another price between them."""
+    """Return whether a day precedes the condition in the same sentence, with no other price between the two."""
     line, _ = linha_de(folha.texto.plano, mark.inicio)
     earlier = entre(folha.precos, line, min(mark.inicio, price.inicio))
     stop = folha.livre.rfind(". ", line, mark.inicio) + 1
@@ -583,7 +583,7 @@ def _same_shift(mark: Turno, alvo: Alvo) -> bool:
 
 
 def periodo_de(mark: Turno) -> Periodo | None:
-    """Return the period of a shift as the text names it, or as its hours imply it."""
+    """Return the period of a shift as the message names it, or as the shift's hours imply it."""
     if mark.periodo is None and mark.das is not None and mark.ate is not None:
         return periodo_das_horas(mark.das, mark.ate)
     return mark.periodo

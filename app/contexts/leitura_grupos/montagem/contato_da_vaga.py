@@ -1,4 +1,4 @@
-"""Find the contact of each vacancy among the contacts of a message."""
+"""Find each vacancy's contact among the contacts in a message."""
 
 from bisect import bisect_left
 
@@ -37,8 +37,8 @@ class Pessoas:
         return name, phone
 
     def _contato(self, where: Lugar, block: Bloco) -> Contato | None:
-        """Return the contact of a vacancy. The search order is: the line of the vacancy, a line with its hospital or
-        town, its section. If none of them has a contact, return the first contact of the message.
+        """Return a vacancy's contact. The search order is: the vacancy's line, a line with its hospital or town, its
+        section. If none of them has a contact, return the first contact in the message.
         """
         people = self._folha.contatos
         if len(people) < 2:

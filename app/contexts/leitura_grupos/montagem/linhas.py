@@ -1,8 +1,8 @@
 """Group marks (recognised days, places, shifts, prices) by lines and sections, to find out which of them belong
 together.
 
-Each sequence of days on a line becomes one block. A heading or a note becomes a block without days. The marks of a
-heading apply to the blocks below it, the marks of a note to the blocks above it.
+Each sequence of days on a line becomes one block. A heading or a note becomes a block without days. A heading's marks
+apply to the blocks below it, a note's marks to the blocks above it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -80,7 +80,7 @@ def _com_areas(found: list[Bloco]) -> list[Bloco]:
 
 
 def _sem_anuncio(found: list[Bloco]) -> list[Bloco]:
-    """Remove the days of a headline that a later block names again: "UPA – feriado 12/10" above "12/10 SD e SN"."""
+    """Remove the days in a headline that a later block names again: "UPA – feriado 12/10" above "12/10 SD e SN"."""
     dated = {day.data for each in found if each.dias and each.turnos for day in each.dias.dias}
     first = next((each for each in found if each.dias), None)
     return [
@@ -97,7 +97,7 @@ def _sem_anuncio(found: list[Bloco]) -> list[Bloco]:
 def _juntos(runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) -> list[Dias]:
     """Merge sequences of days with only ordinary words between them: "sábado (10/01) e domingo (11/01)".
 
-    Numbers select days of the named weekdays: "terças e quintas de agosto (11, 13, 20)".
+    Numbers select certain dates of the named weekdays: "terças e quintas de agosto (11, 13, 20)".
     """
     kept: list[Dias] = []
     for run in runs:
@@ -112,8 +112,8 @@ def _juntos(runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) -> list[Dias
 
 
 def _sem_o_fechado(runs: list[Dias], plano: str, closed: Sequence[Marca]) -> list[Dias]:
-    """If a closing word in brackets follows a day of a list, separate that day from the days before it, because the
-    word closes only that day.
+    """If a word in brackets says that a day in a list is taken, separate that day from the days before it, because the
+    word applies only to that day.
 
     Example: "10/08, 11/08 (preenchido), 12/08".
     """
@@ -191,7 +191,7 @@ def _partida(
 
 
 def _fechados_de(plano: str, marks: Sequence[Marca], runs: list[Dias], cuts: list[int]) -> Iterator[list[Marca]]:
-    """Assign each closing word to the days directly after it or, if there are none, to the days before it.
+    """Assign each word that means "taken" to the days directly after it or, if there are none, to the days before it.
 
     Example: "Fechados: 10 e 12/08; 14/08 SN coberto".
     """
@@ -204,17 +204,18 @@ def _fechados_de(plano: str, marks: Sequence[Marca], runs: list[Dias], cuts: lis
 
 
 def _closes_next(plano: str, mark: Marca, run: Dias) -> bool:
-    """Return whether a closing word refers to the days directly after it.
+    """Return whether a word that means "taken" refers to the days directly after it.
 
-    It does not if a comma or a similar sign separates them: "04/07 SD já foi, 05/07 SN" closes the 4th, not the 5th.
+    It does not if a comma or a similar sign separates them: in "04/07 SD já foi, 05/07 SN", the 4th is taken, not the
+    5th.
     """
     between = plano[mark.fim : run.inicio]
     return len(between) <= 4 and not any(sign in between for sign in ",;./|)")
 
 
 def _repartidos(pieces: list[list[Marca]], runs: Sequence[Dias]) -> tuple[list[Marca], list[list[Marca]], list[Marca]]:
-    """Divide the marks of a line (its recognised shifts, prices, places…) into three groups: those before the first
-    sequence of days, those of each sequence of days, and those after the last one.
+    """Divide a line's marks (its recognised shifts, prices, places…) into three groups: those before the first sequence
+    of days, those of each sequence of days, and those after the last one.
     """
     before, behind = pieces[0], pieces[1:]
     between, last = any(behind[:-1]), bool(behind[-1])
@@ -232,7 +233,7 @@ def _repartidos(pieces: list[list[Marca]], runs: Sequence[Dias]) -> tuple[list[M
 
 
 def _herdados(found: list[Bloco]) -> list[Bloco]:
-    """Copy the days of a heading to the lines below it: "Sábado 14/02" above two lines with hospitals or shifts."""
+    """Copy a heading's days to the lines below it: "Sábado 14/02" above two lines with hospitals or shifts."""
     result: list[Bloco] = []
     place = 0
     while place < len(found):
@@ -254,8 +255,8 @@ def _herdados(found: list[Bloco]) -> list[Bloco]:
 
 
 def _herdeiros(head: Bloco, below: list[Bloco], is_headed: bool) -> list[Bloco]:
-    """Return the lines to which the days of a heading apply. ``is_headed`` means that a place is directly above the
-    heading.
+    """Return the lines to which a heading's days apply. ``is_headed`` means that a place is directly above
+    the heading.
     """
     tests: tuple[Callable[[Bloco], bool], ...] = (
         lambda each: bool(each.lugares and each.turnos),

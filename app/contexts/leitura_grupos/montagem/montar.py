@@ -53,8 +53,8 @@ _SAME = re.compile(r"[^\n]{0,25}\b(?:tbm|tb|tambem|idem|mesm[oa]s? (?:horarios?|
 
 @dataclass(frozen=True, slots=True)
 class Montagem:
-    """Result of the assembly. ``abertas`` has the open vacancies. ``fechadas`` and ``passadas`` count the mentions of
-    taken and of past shifts. ``incompletas`` is computed on first access.
+    """The result of the assembly. ``abertas`` has the open vacancies. ``fechadas`` and ``passadas`` count the mentions
+    of taken and of past shifts. ``incompletas`` is computed on first access.
     """
 
     abertas: tuple[VagaLida, ...]
@@ -95,7 +95,7 @@ class _Montador:
 
     def _ligar_blocos(self) -> None:
         """Determine which places, specialities, shifts and prices apply to which block. A message without days has no
-        vacancies, so nothing is done for it.
+        vacancies, so it needs no assignment.
         """
         em_ordem(self._folha, self._regras, self._blocos)
         planta = Planta(self._blocos)
@@ -131,7 +131,7 @@ class _Montador:
         return Montagem(vagas, closed, passed, islice(lacking, MAIS_INCOMPLETAS))
 
     def _restantes(self) -> frozenset[int]:
-        """Return the blocks of the line that says which of the shifts above it are still open: "restam só: 25 SD e 31
+        """Return the blocks on the line that says which of the shifts above it are still open: "restam só: 25 SD e 31
         SN".
         """
         plano = self._folha.texto.plano
@@ -239,8 +239,8 @@ class _Montador:
         return _fortes(self._blocos[at])
 
     def _subtitulo_fraco(self, above: int, place: int) -> Sequence[Area]:
-        """Return a word that fits any doctor ("plantonista") and is the only word on a line between a heading and a
-        block.
+        """Return a word that fits any doctor ("plantonista", doctor on shift) and stands alone on a line between a
+        heading and a block.
         """
         for block in reversed(self._blocos[above + 1 : place]):
             alone = not (block.lugares or block.regras or block.turnos or block.dias)
@@ -249,8 +249,8 @@ class _Montador:
         return ()
 
     def _setor(self, place: int) -> Sequence[Area]:
-        """Return the sector of the hospital that the heading above the day names, such as "PS (porta)". Only a sector
-        that implies no speciality is returned.
+        """Return the hospital sector that the heading above the day names, such as "PS (porta)". Only a sector that
+        implies no speciality is returned.
         """
         heading = self._onde_lugares.bloco(place, segue=True)
         if heading is None or heading >= place or self._blocos[heading].dias is not None or self._blocos[place].areas:
@@ -294,7 +294,7 @@ class _Montador:
         return [each if each.das else self._com_horas(each) for each in found.values()]
 
     def _com_horas(self, shift: _Turno) -> _Turno:
-        """Add hours to a shift that has only a period, if a separate line states the hours of this period: "SD 7-19h /
+        """Add hours to a shift that has only a period, if a separate line states the hours for this period: "SD 7-19h /
         SN 19-7h".
         """
         mark = self._horas.get(shift.periodo)
@@ -305,8 +305,8 @@ class _Montador:
     # Closed vacancies.
 
     def _quais_tomados(self) -> frozenset[tuple[str, date, Periodo | None]]:
-        """Return the place, day and period of each shift that another line of the message closes: "04, 06 e 08 SD; obs:
-        dia 04 preenchido".
+        """Return the place, day and period of each shift that another line in the message declares taken: "04, 06 e 08
+        SD; obs: dia 04 preenchido".
         """
         return frozenset(
             (where.nome, day.data, period)
@@ -318,7 +318,7 @@ class _Montador:
         )
 
     def _periodos(self, block: Bloco) -> Sequence[Periodo | None]:
-        """Return the periods of a block. None means the whole day."""
+        """Return a block's periods. None means the whole day."""
         return [each.periodo for each in self._distintos(block.turnos)] if block.turnos else (None,)
 
     # A single vacancy.
@@ -367,7 +367,7 @@ class _Montador:
         return Derivacao(form, inherited, defaults, total, *price, weekday, below, line, day.inicio)
 
     def _numero(self, at: int) -> int:
-        """Return the number of the line at a position."""
+        """Return the number of the line that contains a position."""
         if self._fins is None:
             self._fins = [each for each, char in enumerate(self._folha.texto.plano) if char == "\n"]
         return bisect_left(self._fins, at)
@@ -408,7 +408,7 @@ class _Montador:
             yield self._incompleta(where, area, None, shift, self._unico_valor(shift, self._regras))
 
     def _ao_lado(self, vagas: Collection[VagaLida]) -> Iterator[VagaDita]:
-        """Yield incomplete vacancies of a message that also has complete ones. They come from lines with a shift or a
+        """Yield incomplete vacancies from a message that also has complete ones. They come from lines with a shift or a
         price but without a day, about a place that no complete vacancy has.
         """
         named = {each.hospital.valor for each in vagas}
@@ -465,8 +465,8 @@ class _Montador:
         return day in feriados(day.year) or day in self._vocabulario.feriados
 
     def _valor(self, place: int, block: Bloco, target: Alvo) -> tuple[*_Valor, int, int]:
-        """Return the price of a vacancy and the kind of the price. Also return the scope in which the price was found
-        (0 is the line of the vacancy), and how many other prices of this scope apply equally well.
+        """Return a vacancy's price and the kind of price. Also return the scope in which the price was found (0 is the
+        vacancy's own line), and how many other prices in this scope apply equally well.
         """
         for distance, scope in enumerate(self._escopos(place, block)):
             fitting = _servem(scope, target)
@@ -482,8 +482,8 @@ class _Montador:
         return None, None if agreed is None else self._campo(ValorTipo.A_COMBINAR, agreed), SEM_PRECO, 0
 
     def _escopos(self, place: int, block: Bloco) -> Iterator[Sequence[Regra]]:
-        """Yield price rules from the narrowest to the widest scope: the line of the vacancy, the line of the hospital,
-        the section, the message, and finally the only price of the message.
+        """Yield price rules from the narrowest to the widest scope: the vacancy's line, the hospital's line, the
+        section, the message, and finally the only price in the message.
         """
         # A missing scope is yielded as an empty one, so that the index of a scope is its distance.
         yield block.regras
@@ -566,8 +566,8 @@ def _alternativas(found: Sequence[Area], folha: Folha) -> list[Area]:
 
 
 def _servem(scope: Sequence[Regra], target: Alvo) -> list[Regra]:
-    """Return the price rules that apply, most specific first. Of equally specific rules the gross price comes first,
-    then the price that the message states first.
+    """Return the price rules that apply, most specific first. Among equally specific rules, the gross price comes
+    first, then the price that the message states first.
     """
     fitting = [each for each in scope if not each.preco.soma and (not each.condicoes or each.serve(target))]
     return fitting if len(fitting) < 2 else sorted(fitting, key=lambda each: (-each.peso, each.preco.liquido))

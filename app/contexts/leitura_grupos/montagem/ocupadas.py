@@ -1,4 +1,4 @@
-"""Find lines of a message whose shifts are taken, according to a word, a sign or a heading above them."""
+"""Find lines in a message whose shifts are taken, according to a word, a sign or a heading above them."""
 
 import re
 from collections.abc import Sequence
@@ -30,8 +30,8 @@ class Fechadas:
         self.numeros = frozenset(number for numbers in numbers_of.values() for number in numbers)
 
     def _numeros(self, mark: Fechado) -> tuple[int, ...]:
-        """Return the numbers before a closing word if they are days: the 11 in "de 10 a 12/08 …, 11 já foi", both
-        numbers in "10 e 11 fechados".
+        """Return the numbers before a word that means "taken" if they are days: the 11 in "de 10 a 12/08 …, 11 já foi",
+        both numbers in "10 e 11 fechados".
         """
         found = _NUMBERS_BEFORE.search(self._folha.texto.plano, max(0, mark.inicio - 14), mark.inicio)
         if found is None or mark.sinal or entre(self._folha.dias, found.start("dois"), mark.inicio):
@@ -62,8 +62,8 @@ class Fechadas:
         return frozenset(found | self._secoes_fechadas())
 
     def fecha_o_dia(self, mark: Fechado) -> bool:
-        """Return whether a word closes the whole day. It does not if the text after it names a shift that is still
-        open: "o SD já foi, só resta o SN".
+        """Return whether a word says that the whole day is taken. It does not if the text after it names a shift that
+        is still open: "o SD já foi, só resta o SN".
         """
         left = RESTA.search(self._folha.texto.plano, mark.fim, mark.fim + 30)
         return not mark.sinal and (left is None or not entre(self._folha.turnos, left.end(), left.end() + 10))
@@ -73,15 +73,15 @@ class Fechadas:
         return RESTA.search(self._folha.texto.plano, block.inicio, block.fim) is not None
 
     def _ticks_tell(self, dated: Sequence[int]) -> bool:
-        """Return whether a tick (✅) means that a shift is taken: another line with a day has the sign for an open
-        shift, or a line ends with a tick. Otherwise ticks are only bullets.
+        """Return whether a tick (✅) means that a shift is taken. It does if another line with a day has the sign for an
+        open shift, or if a line ends with a tick. Otherwise ticks are only bullets.
         """
         lines = [self._folha.texto.plano[self._blocos[at].inicio : self._blocos[at].fim] for at in dated]
         return any(_OPEN.search(line) for line in lines) or any(_TICK_ENDS.search(line) for line in lines)
 
     def _secoes_fechadas(self) -> set[int]:
-        """Return the blocks below a heading such as "PREENCHIDAS:" (taken), up to the next heading. If the headline of
-        the message says that everything is taken, return all blocks.
+        """Return the blocks below a heading such as "PREENCHIDAS:" (taken), up to the next heading. If the message's
+        headline says that everything is taken, return all blocks.
         """
         if not self._folha.fechados:
             return set()
@@ -101,8 +101,8 @@ class Fechadas:
         return found
 
     def turnos(self, block: Bloco) -> set[int]:
-        """Return the taken shifts of a line with several shifts. A shift is taken if a closing sign or word directly
-        follows it.
+        """Return the taken shifts on a line with several shifts. A shift is taken if a sign or word with this meaning
+        directly follows it.
         """
         if len(block.turnos) < 2:
             return set()

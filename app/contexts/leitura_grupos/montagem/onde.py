@@ -1,4 +1,4 @@
-"""Find the marks that apply to a block, such as its place or price: they are in the block itself, in a heading above
+"""Find the marks that apply to a block, such as its place or price. They may be in the block itself, in a heading above
 it, in a note after it, or in a neighbouring block.
 """
 
@@ -12,8 +12,8 @@ T = TypeVar("T")
 
 
 class Planta:
-    """The layout of a message: the section of each block, and the first block with days in the message and in each
-    section.
+    """A message's layout: the section of each block, and the first block with days in the message and in
+    each section.
     """
 
     __slots__ = ("blocos", "primeiro_dia", "primeiros_dias", "secoes")
@@ -30,7 +30,7 @@ class Onde(Generic[T]):
     """Finds which marks of one kind, such as places or prices, apply to a block. ``what`` returns the marks inside a
     block.
 
-    ``encabeca`` means that marks of this kind occur as headings, above the first day. ``soltos`` has all marks of
+    ``encabeca`` means that marks of this kind occur as headings, above the first day. ``soltos`` has all marks in
     blocks without days.
     """
 
@@ -49,10 +49,10 @@ class Onde(Generic[T]):
         self.soltos = [each for place in self._soltos for each in self._ditos[place]]
 
     def de(self, place: int, *, segue: bool = False) -> list[T]:
-        """Return the marks of the block. If the block has none, return the marks of the nearest heading above it, of a
-        note after it, or of a neighbouring block.
+        """Return the block's marks. If the block has none, return the marks of the nearest heading above it, of a note
+        after it, or of a neighbouring block.
 
-        ``segue`` means that marks of an earlier line with days also apply to later lines, as a hospital's name does.
+        ``segue`` means that marks on an earlier line with days also apply to later lines, as a hospital's name does.
         """
         at = self.bloco(place, segue=segue)
         return [] if at is None else self._ditos[at]
@@ -98,7 +98,7 @@ class Onde(Generic[T]):
 
 
 def _secoes(blocos: Sequence[Bloco]) -> list[int]:
-    """Return the number of the section of each block. A block with a place and without days begins a section."""
+    """Return each block's section number. A block that has a place but no days begins a section."""
     found, section = [], 0
     for place, each in enumerate(blocos):
         if each.lugares and each.dias is None:

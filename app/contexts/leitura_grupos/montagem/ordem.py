@@ -1,4 +1,4 @@
-"""Combine lists in their order: "dias 10 e 11, SD e SN respectivamente", "10/08 SN e 11/08 SD. 1.500 e 1.800"."""
+"""Combine lists item by item: "dias 10 e 11, SD e SN respectivamente", "10/08 SN e 11/08 SD. 1.500 e 1.800"."""
 
 import re
 from collections import Counter
@@ -18,8 +18,8 @@ _OR_SIGN = re.compile(r"[^\n\d;]{0,20}")
 
 
 def em_paralelo(folha: Folha, block: Bloco, lists: Sequence[Sequence[Any]]) -> int:
-    """Return the common length of the lists that a line pairs by the word "respectivamente", or 0 if the line pairs no
-    lists.
+    """Return the common length of the lists that the word "respectivamente" (respectively) pairs on a line, or 0 if the
+    line pairs no lists.
     """
     if _EXPLICIT not in folha.texto.plano:
         return 0
@@ -31,8 +31,8 @@ def em_paralelo(folha: Folha, block: Bloco, lists: Sequence[Sequence[Any]]) -> i
 
 
 def em_ordem(folha: Folha, regras: Sequence[Regra], blocos: Sequence[Bloco]) -> None:
-    """Assign adjacent prices in order: one per line with days, or one per day if only one line has days. If the text
-    says "respectivamente", the prices may also belong to another list that has as many items.
+    """Assign adjacent prices item by item: one per line with days, or one per day if only one line has days. If the
+    text says "respectivamente" (respectively), the prices may also belong to another list that has as many items.
     """
     is_explicit = _EXPLICIT in folha.texto.plano
     if not 2 <= len(regras) <= 12 or any(each.preco.liquido for each in regras):
@@ -56,7 +56,7 @@ def em_ordem(folha: Folha, regras: Sequence[Regra], blocos: Sequence[Bloco]) -> 
 
 
 def _listas(block: Bloco) -> Iterator[Sequence[Marca]]:
-    """Yield the lists of a block to whose items prices can be assigned: days, shifts, specialities and places."""
+    """Yield the lists in a block to whose items prices can be assigned: days, shifts, specialities and places."""
     days = () if block.dias is None else block.dias.dias
     yield [Condicao(each.inicio, each.fim, datas=frozenset((each.data,))) for each in days]
     yield [each for each in block.turnos if each.periodo or each.das]

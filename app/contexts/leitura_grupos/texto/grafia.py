@@ -8,7 +8,7 @@ MENOR = 6
 
 
 class Grafias:
-    """Index of correctly spelled words. The keys are the words with one letter removed: without its wrong letter, a
+    """Index of correctly spelled words. The keys are these words with one letter removed: without its wrong letter, a
     misspelled word equals a key of the correct word.
     """
 
@@ -21,11 +21,11 @@ class Grafias:
         self._maior = max(map(len, self._alvos), default=0) + 1
 
     def certas(self, words: Set[str]) -> dict[str, str]:
-        """Return the intended word for each misspelled word."""
+        """Map each misspelled word to the intended word."""
         return {word: meant for word in words - self._conhecidas if (meant := self.certa(word)) is not None}
 
     def certa(self, word: str) -> str | None:
-        """Return the intended word of a misspelled word. Return None if the word is correct or resembles no
+        """Return the word that a misspelled word is meant to be. Return None if the word is correct or resembles no
         known word.
         """
         if not MENOR - 1 <= len(word) <= self._maior or word in self._conhecidas or not word.isalpha():

@@ -1,5 +1,5 @@
-"""Normalise a text for the rules: lower case, without accents and decorated letters, with the source position of each
-letter.
+"""Normalise a text for the rules: convert it to lower case without accents and decorated letters, and keep the source
+position of each letter.
 """
 
 import re
@@ -86,7 +86,7 @@ Origem = tuple[int, ...]
 
 class Escrita(NamedTuple):
     """A text after the blocks (``blocos/``) have rewritten it. ``tabelas`` has the numbers of the lines that came from
-    cells of a table.
+    table cells.
     """
 
     texto: str
@@ -105,11 +105,11 @@ _INICIO = itemgetter(1)
 
 @dataclass(frozen=True, slots=True)
 class Texto:
-    """A normalised text. ``plano`` is the text in lower case without accents. ``lugares`` has the position of each
-    letter in the source text, or is None if no position changed.
+    """A normalised text. ``plano`` is the text in lower case without accents. ``lugares`` has each letter's position in
+    the source text, or is None if no position changed.
 
-    ``maiusculas`` is the share of capitals among the letters. ``tabelas`` has the lines that came from cells of a
-    table.
+    ``maiusculas`` is the proportion of capitals among the letters. ``tabelas`` has the lines that came from table
+    cells.
     """
 
     fonte: str
@@ -148,7 +148,7 @@ class Texto:
         return cls(fonte, plano, lugares, words, loud, frozenset() if escrita is None else escrita.tabelas)
 
     def trecho(self, inicio: int, fim: int) -> tuple[int, int]:
-        """Convert a range of ``plano`` to the range of the source text."""
+        """Convert a range of ``plano`` to the corresponding range of the source text."""
         places = self.lugares
         if places is None:
             return inicio, fim
@@ -158,7 +158,7 @@ class Texto:
         return (first, last + 1) if first <= last else (last, first + 1)
 
     def em_linhas(self, cuts: Sequence[int]) -> "Texto":
-        """Return the text with a line break in place of the character at each of these positions."""
+        """Return the text with the character at each of these positions replaced by a line break."""
         starts = (0, *(each + 1 for each in cuts))
         parts = (self.plano[start:end] for start, end in zip(starts, (*cuts, len(self.plano)), strict=True))
         return replace(self, plano="\n".join(parts))
@@ -174,8 +174,8 @@ def _palavras(plano: str) -> tuple[Palavra, ...]:
 
 
 def _emendado(plano: str, lugares: tuple[int, ...] | None, right: Mapping[Palavra, str]) -> tuple[str, tuple[int, ...]]:
-    """Replace misspelled words. In the source text, the first letter of a correction has the position of the word's
-    start, and the last letter the position of the word's end.
+    """Replace misspelled words. The first letter of a correction is assigned the position of the word's start in the
+    source text, and the last letter the position of the word's end.
     """
     before = lugares if lugares is not None else range(len(plano))
     parts: list[str] = []

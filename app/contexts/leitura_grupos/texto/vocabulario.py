@@ -23,8 +23,8 @@ _LEAF: dict[str, Any] = {}
 
 @dataclass(frozen=True, slots=True)
 class Hospital:
-    """A known hospital. ``so_em`` has the regions for which an operator added the name, or None if the name is valid
-    everywhere.
+    """A known hospital. ``so_em`` has the regions for which an operator added the hospital's name, or None if the name
+    is valid everywhere.
     """
 
     nome: str
@@ -43,7 +43,7 @@ class Achado(Generic[T]):
 
 
 class Frases(Generic[T]):
-    """A tree of phrases with one word per level. A search returns the longest match."""
+    """A tree of phrases with one word per level. A search returns the longest matching phrase."""
 
     __slots__ = ("_raiz",)
 
@@ -73,7 +73,7 @@ class Frases(Generic[T]):
         return found
 
     def todas(self, palavras: Sequence[Palavra]) -> Iterator[Achado[T]]:
-        """Yield every phrase of the vocabulary among these words. Phrases do not overlap."""
+        """Yield every vocabulary phrase that occurs among these words. Phrases do not overlap."""
         free, begins = 0, self._raiz
         for place in [at for at, word in enumerate(palavras) if word[0] in begins]:
             if place < free:
@@ -84,7 +84,7 @@ class Frases(Generic[T]):
                 yield found
 
     def palavras(self) -> Iterator[str]:
-        """Yield every word of every phrase."""
+        """Yield every word that occurs in the tree's phrases."""
         waiting: list[dict[str, Any]] = [self._raiz]
         for node in waiting:
             for word, below in node.items():
@@ -93,7 +93,7 @@ class Frases(Generic[T]):
                     waiting.append(below)
 
     def valores(self) -> Iterator[T]:
-        """Yield the value of every phrase."""
+        """Yield the value of every phrase in the tree."""
         waiting: list[dict[str, Any]] = [self._raiz]
         for node in waiting:
             for word, below in node.items():
@@ -110,8 +110,8 @@ class Frases(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Vocabulario:
-    """The vocabulary of one customer. ``hospitais`` maps each name to all hospitals with this name; an ambiguous alias
-    has several.
+    """One customer's vocabulary. ``hospitais`` maps each name to all hospitals with this name; an ambiguous alias has
+    several.
     """
 
     hospitais: Frases[list[Hospital]]
@@ -151,7 +151,7 @@ def vale_em(
 ) -> bool:
     """Return whether a hospital's name is valid in a town.
 
-    ``dita`` is the town that the text states next to the name; ``regiao`` is the region of the group. ``so_em`` has the
+    ``dita`` is the town that the text states next to the name; ``regiao`` is the group's region. ``so_em`` has the
     regions for which an operator added the name; None means everywhere. In the hospital's own town, the name is always
     valid.
     """
@@ -166,7 +166,7 @@ def vale_em(
 
 @cache
 def municipios() -> Mapping[str, frozenset[str]]:
-    """Return the states of each municipality, by the name of the municipality without accents."""
+    """Map each municipality's name, without accents, to the states that have a municipality of this name."""
     found: dict[str, set[str]] = {}
     text = (DADOS.parents[1] / "comum" / "municipios.txt").read_text(encoding="utf-8")
     for uf, *names in (line.split("\t") for line in text.splitlines()):
@@ -177,19 +177,19 @@ def municipios() -> Mapping[str, frozenset[str]]:
 
 @cache
 def palavras() -> Mapping[str, Any]:
-    """Return the phrase lists of ``dados/palavras.toml``."""
+    """Return the phrase lists in ``dados/palavras.toml``."""
     return tomllib.loads((DADOS / "palavras.toml").read_text(encoding="utf-8"))
 
 
 @cache
 def palavras_soltas(name: str) -> frozenset[str]:
-    """Return the single words of a word list. The lines of such a list contain several words each."""
+    """Return the single words in a word list whose lines contain several words each."""
     return frozenset(word for line in palavras()[name] for word in line.split())
 
 
 @cache
 def frases(*names: str) -> Frases[str]:
-    """Return one tree with the phrases of the named lists. The value of a phrase is the name of its list."""
+    """Return one tree with the phrases from the named lists. A phrase's value is the name of its list."""
     tree = Frases[str]()
     for name in names:
         listed: Any = palavras()
@@ -206,7 +206,7 @@ def _soltas(name: str) -> frozenset[str]:
 
 @cache
 def todas_as_palavras() -> frozenset[str]:
-    """Return every word of every word list. The spelling correction never changes these words."""
+    """Return every word in every word list. The spelling correction never changes these words."""
     found: set[str] = set()
     waiting: list[Any] = [palavras()]
     for each in waiting:
@@ -229,8 +229,8 @@ def _padrao() -> Vocabulario:
 
 
 def _hospitais(listed: Iterable[Mapping[str, Any]]) -> Frases[list[Hospital]]:
-    """Index hospitals by name, by alias, and by short forms of the name. A short form is skipped if it is an alias of
-    another hospital.
+    """Index hospitals by name, by alias, and by short forms of the name. A short form is skipped if it is another
+    hospital's alias.
     """
     tree = Frases[list[Hospital]]()
     shortened: dict[str, list[Hospital]] = {}
@@ -316,7 +316,7 @@ def _especialidades(listed: Iterable[Mapping[str, Any]]) -> Frases[str]:
 
 
 def _feriados(listed: Iterable[str]) -> frozenset[date]:
-    """Parse the holidays of states and cities, which are listed because no rule can compute them."""
+    """Parse the state and city holidays, which are listed because no rule can compute them."""
     return frozenset(date.fromisoformat(day) for day in listed)
 
 
