@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 APP: Final = Path(__file__).parent
 # With ARQ, the worker keeps up to this many times ARQ_MAX_JOBS tasks in Redis, because it feeds several ARQ processes.
 ARQ_SENT_AT_A_TIME = 4
-# Names that scripts of operators depend on: the sections of the health score, the phrases and fields of the log, and
+# Names on which operators' scripts depend: the health score's sections, the log's phrases and fields, and
 # the setting with which production recognises its database.
 SECTIONS = (
     Section("connectivity", 20),

@@ -36,7 +36,7 @@ class ChipServices:
 
 
 def build_chips(work: Batuta, messages: Messages, line: WhatsApp | None) -> ChipServices:
-    """Build the chip services. ``line`` is the client of the WhatsApp gateway, or None if no gateway is configured."""
+    """Build the chip services. ``line`` is the WhatsApp gateway's client, or None if no gateway is configured."""
     dialect, ids, zone, clock = work.database.dialect, work.ids, work.zone, work.clock
     chips, pool = Chips(dialect, ids, messages.eventos), Pool(dialect, ids)
     return ChipServices(

@@ -190,7 +190,7 @@ def is_simulated_telegram(settings: Settings) -> bool:
 
 
 def whatsapp(settings: Settings, clock: Clock) -> EvolutionClient | None:
-    """Return the client of the WhatsApp gateway, or None if no gateway is configured."""
+    """Return the WhatsApp gateway's client, or None if no gateway is configured."""
     if settings.evolution_api_url is None or settings.evolution_api_key is None:
         return None
     gateway = Gateway(settings.evolution_api_url, settings.evolution_api_key.get_secret_value(), clock)

@@ -58,7 +58,7 @@ class Entry:
     # for a job that acts without an operator: it runs only if pilot mode is off and this flag is on
     flag: str | None = None
     window: str | None = None
-    replaces: str | None = None  # the job of the other timetable that this job replaces
+    replaces: str | None = None  # the job in the other timetable that this job replaces
     catch_up: CatchUp = CatchUp.LATEST
     sla: timedelta | None = None  # None means that the SLA follows from the time between two fires
 

@@ -47,7 +47,7 @@ REPORT_TONES: Final[Mapping[str, Tone]] = {
     "recusado": Tone.DEGRADED,
     "incerto": Tone.DEGRADED,
 }
-# Number of last characters of an import's id that are shown. The name of the file is not shown, because it may name a
+# Number of last characters of an import's id that are shown. The file's name is not shown, because it may name a
 # patient.
 SHOWN_ID = 8
 

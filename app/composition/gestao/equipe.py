@@ -46,7 +46,7 @@ def add_team(work: Batuta, settings: Settings, messages: Messages, saidas: Saida
 
 
 def help_desk(work: Batuta, settings: Settings) -> ChatwootClient | None:
-    """Return the client of the help desk, or None if no help desk is configured."""
+    """Return the help desk client, or None if no help desk is configured."""
     token, account, inbox = settings.chatwoot_token, settings.chatwoot_account_id, settings.chatwoot_inbox_id
     if settings.chatwoot_url is None or token is None or account is None or inbox is None:
         return None

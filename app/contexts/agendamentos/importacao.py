@@ -39,7 +39,7 @@ KEPT: Final = timedelta(days=180)  # retention of the import record; its appoint
 MOST_RETRIES: Final = 5
 # Largest number of attempts to resume an import.
 MOST_RESUMED: Final = 10
-SHOWN_ID: Final = 6  # number of last characters of an import's id in the name of its batch
+SHOWN_ID: Final = 6  # number of characters from the end of an import's id that its batch's name contains
 
 Progress = Callable[[int, int], None]
 

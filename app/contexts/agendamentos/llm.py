@@ -60,7 +60,7 @@ class LlmDeAgendamentos:
         self._consulta = consulta
 
     async def ler(self, pedido: PedidoAoLlm, began: Callable[[], Awaitable[None]]) -> Lida:
-        """Query the model about the texts of ``pedido``. ``began`` is called after the guard has admitted the call and
+        """Query the model about the texts in ``pedido``. ``began`` is called after the guard has admitted the call and
         before the request is sent.
         """
         parts = pedido.partes

@@ -24,7 +24,7 @@ class StatusDaLeitura(StrEnum):
     SKIPPED = "skipped"
 
 
-# Columns that a person can fill in. Spreadsheet and API use the same names.
+# Columns that a person can fill in. The spreadsheet and the API use the same column names.
 CAMPOS: Final = (
     "nome_paciente", "nome_marca", "nome_unidade", "data_agendamento", "hora_agendamento", "status", "telefone", "observacoes",
     "exames", "carro", "canal_confirmacao", "data_confirmacao", "hora_confirmacao", "cep", "endereco_coleta", "endereco_completo",

@@ -8,7 +8,7 @@ from batuta.kernel import dataclass
 from batuta.sql import Dialect, Query, in_dialect, load_queries, load_text, query_of
 
 HERE = Path(__file__).parent
-# Columns of a new row. The reading task fills in the other columns later.
+# Columns of a new row. The parsing task fills in the remaining columns later.
 COLUMNS = (
     "id",
     "chave",

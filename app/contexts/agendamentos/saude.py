@@ -89,8 +89,8 @@ class SaudeDosAgendamentos:
         }
 
     def _unserved_time(self, depth: Depth, signs: Signs) -> timedelta:
-        """Return how long the oldest due task has waited for a worker. If tasks run on ARQ, return how long no consumer
-        has been alive instead.
+        """Return how long the oldest due task has waited for a worker or, if tasks run on ARQ, how long no consumer has
+        been alive.
         """
         if not self._is_handed_over or not depth.due + depth.later + depth.running:
             return depth.oldest_due

@@ -37,7 +37,7 @@ log = logging.getLogger("julia.agendamentos")
 FIRST_WAIT: Final = 60
 # Wait before the next attempt if the key of the document is not set. No attempt is counted.
 KEY_WAIT: Final = timedelta(minutes=1)
-# Largest number of readings in one attempt; the task reads again at once if the text changed meanwhile.
+# Maximum number of readings in one attempt. If the text changes during a reading, the task immediately reads it again.
 MOST_READS: Final = 3
 # The task stops itself this long before its time limit, so that it can store the reason with the appointment.
 SOONER: Final = timedelta(seconds=5)

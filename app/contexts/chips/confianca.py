@@ -56,7 +56,7 @@ PERCENT: Final[Mapping[Nivel, int]] = {
     Nivel.AMARELO: 80,
     Nivel.LARANJA: 50,
     Nivel.VERMELHO: 20,
-    Nivel.CRITICO: 100,  # percent of the limits of the phase, capped at CRITICAL_LIMITS
+    Nivel.CRITICO: 100,  # percentage of the phase's limits, capped at CRITICAL_LIMITS
 }
 CRITICAL_LIMITS: Final = (3, 10)
 SECONDS_BETWEEN: Final[Mapping[Nivel, int]] = {

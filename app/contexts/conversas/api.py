@@ -56,7 +56,7 @@ class MensagemRecebida:
     texto: str  # empty if the message has only media
     midia: str | None
     leitura: Leitura
-    com_pessoa: bool  # True if a person of the team handles the conversation, so that no listener answers
+    com_pessoa: bool  # True if a team member is handling the conversation, so that no listener answers
     em: datetime
     feitos: tuple[str, ...] = ()
 

@@ -30,8 +30,8 @@ class PendenciaDesconhecida(BatutaError):
 
 class MotivoDaPendencia(StrEnum):
     SEM_RESPOSTA = "sem_resposta"  # no rule answers the message
-    COM_PESSOA = "com_pessoa"  # a person of the team handles the conversation
-    PEDE_PESSOA = "pede_pessoa"  # the sender asks for a person of the team
+    COM_PESSOA = "com_pessoa"  # a team member is handling the conversation
+    PEDE_PESSOA = "pede_pessoa"  # the sender asks for a team member
     RESPOSTA_NAO_SAIU = "resposta_nao_saiu"  # Julia's answer was blocked, cancelled or failed
     OBJECAO_GRAVE = "objecao_grave"  # the sender accuses or threatens
     ACEITE_INCERTO = "aceite_incerto"  # probably an acceptance; a person must read it before a vacancy is reserved
@@ -63,7 +63,7 @@ class Pendencia:
     motivo: str
     classe: str | None
     mensagens: int
-    texto: str | None  # text of the first message, or None if it was deleted
+    texto: str | None  # text of the sender's first waiting message, or None if it was deleted
     desde: datetime
     ultima_em: datetime
 

@@ -87,7 +87,7 @@ class Fatos:
     pedido: PedidoDeEnvio
     medico: Medico
     janela: str | None  # the type of campaign or trigger whose sending window applies to the message
-    gatilho: str | None  # name of the switch of the trigger that queued the message
+    gatilho: str | None  # name of the switch for the trigger that queued the message
     last_try: bool
     tried_by: str | None  # the gateway instance that may have sent the message before, or None if no attempt was made
 

@@ -7,7 +7,7 @@ from batuta.guards import EffectReport
 from batuta.kernel import dataclass
 
 CIRCUIT: Final = "chatwoot"
-# Label by which a person of the team requests a conversation that Julia handles.
+# Label with which a team member requests a conversation that Julia is handling.
 HUMANO: Final = "humano"
 # Label by which a person says that Julia's held messages continue after the conversation is resolved.
 CONTINUAR: Final = "continuar"

@@ -13,7 +13,7 @@ from batuta.jobs import JobCall
 from batuta.kernel import Clock, Json, dataclass
 from batuta.sql import Database, Query, load_queries
 
-# How long the name of a group is valid. Names change rarely, and each query may draw WhatsApp's attention to the chip.
+# How long a group's name is valid. Names change rarely, and each query may draw WhatsApp's attention to the chip.
 AGAIN_AFTER: Final = timedelta(days=7)
 AT_MOST: Final = 50
 MARGIN: Final = timedelta(seconds=20)

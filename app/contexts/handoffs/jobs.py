@@ -60,8 +60,8 @@ class ProcessarHandoffs:
         return Check(name="handoffs", section=JOBS_AND_WORKERS, ask=self.ask)
 
     async def _process(self, row: Row, *, is_on: bool) -> str | None:
-        """Handle one hand-off. Return the name of the action, or None if no action is due or another process acted
-        first.
+        """Handle one hand-off. Return the name of the action taken, or None if no action is due or another process has
+        already acted.
         """
         now, id = self._handoffs.parts.clock.now(), str(row["id"])
         if not row["espera"]:

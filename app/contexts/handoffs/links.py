@@ -14,7 +14,7 @@ from uuid import UUID
 from batuta.kernel import dataclass
 
 PATH: Final = "/handoffs/confirmar"
-# Prefix of the signed text, so that these signatures differ from every other use of the key.
+# Prefix of the signed text, so that these signatures are invalid for every other use of the key.
 _PURPOSE: Final = b"batuta external hand-off\0"
 _IDS, _TIME, _MAC = 32, 8, 32
 

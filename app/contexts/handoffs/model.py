@@ -72,10 +72,10 @@ class Via(StrEnum):
     """How a hand-off was decided."""
 
     LINK = "link"
-    RESPOSTA = "resposta"  # a message of the poster
+    RESPOSTA = "resposta"  # a message from the person who posted the vacancy
     PESSOA = "pessoa"  # an operator
     PRAZO = "prazo"  # the time limit
-    VAGA = "vaga"  # the vacancy no longer waits for a confirmation
+    VAGA = "vaga"  # the vacancy is no longer waiting for a confirmation
 
 
 class Impedimento(StrEnum):

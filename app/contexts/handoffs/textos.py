@@ -1,5 +1,5 @@
-"""Write the messages of a hand-off. They state only stored facts, and the person who posted the vacancy receives no
-personal data about the doctor.
+"""Write a hand-off's messages. They state only stored facts, and the person who posted the vacancy receives no personal
+data about the doctor.
 """
 
 from datetime import datetime

@@ -232,7 +232,7 @@ GRUPOS_E_VAGAS: Final = (
     )),
     Tabela("external_handoffs_historico", "de para por", livres="motivo"),
     Tabela("leituras_modelo", "chave modelo uso", dados=(
-        # Stored answers of the language model. This cache has no key of the person, so all of it is emptied.
+        # Stored answers from the language model. No key in this cache identifies a person, so all of it is emptied.
         Dados(de={"resposta": De.TODOS}, apagar={"resposta": VAZIO}),
     )),
     Tabela("grupos_whatsapp", "jid nome tipo regiao regiao_origem"),

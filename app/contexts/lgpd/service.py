@@ -199,7 +199,7 @@ class Lgpd:
                 counts = counts + await self._erase(transaction, alvo, now, last=True)
             counts = counts + await self._mask(transaction, alvo, mentions)
             await self._advance(transaction, id, alvo, counts, POR_CONFERIR, now)
-        # A transaction that committed meanwhile may have added rows of the person, so identify and count again.
+        # Another transaction may have added rows about the person in the meantime, so identify and count again.
         alvo = await self._pessoas.completar(alvo)
         async with self._database.snapshot() as reading:
             left = await self._left(reading, alvo, now, last=False) or await self._left(reading, alvo, now, last=True)

@@ -53,10 +53,10 @@ FILA_MENSAGENS = QueueTable(
     doubt="envio_estado",
     queue="fila",
 )
-# Queue of messages on Telegram, in the same table. Each account sends one message at a time, so that an account that
+# Queue for Telegram messages, in the same table. Each account sends one message at a time, so that an account that
 # hangs blocks only one message.
 TELEGRAM_SAIDA: Final = "telegram_saida"
-# Largest number of attempts on Telegram. Every attempt has the same random_id, so a retry cannot send a message twice.
+# Maximum number of attempts on Telegram. Every attempt has the same random_id, so a retry cannot send a message twice.
 TRIES_ON_TELEGRAM: Final = 8
 FILA_TELEGRAM = replace(
     FILA_MENSAGENS, group="conta_id", ready_index="telegram_saida_ready", crash_cap=TRIES_ON_TELEGRAM

@@ -45,14 +45,14 @@ BETWEEN_CAMPAIGNS: Final = timedelta(days=3)
 TIMELY: Final = timedelta(hours=24)
 # How long a held message waits before it is checked again. A new pause takes effect immediately.
 ASK_AGAIN: Final = timedelta(seconds=15)
-# Interval at which a message that waits for an operator is checked again. The message waits for a decision about a
-# probable opt-out, for the switch of its trigger, or for a conversation that a person handles.
+# Interval at which a message that is waiting for an operator is checked again. It is waiting for a decision about a
+# probable opt-out, for its trigger's switch, or for the end of a person's work on the conversation.
 ASK_ABOUT_DECISION: Final = timedelta(minutes=10)
 # How long a message waits for an earlier one in the same chat before it is checked again.
 IN_TURN: Final = timedelta(seconds=1)
 # The request begins at most this long after the decision. The sending hours must therefore last at least this long.
 LEAVES_WITHIN: Final = timedelta(seconds=2)
-# Type of a message that a person of the team wrote.
+# Type of a message that a team member wrote.
 BY_PERSON: Final = Tipo.MANUAL.value
 # The longest text that WhatsApp accepts in one message.
 LONGEST: Final = 65_536
@@ -94,7 +94,7 @@ SAME_WORDS: Final = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Medico:
     opted_out: bool = False
-    # a text of the doctor was read as a probable opt-out, and no operator has decided yet
+    # one of the doctor's texts was read as a probable opt-out, and no operator has decided about it yet
     opt_out_in_doubt: bool = False
     is_cooling_off: bool = False
     cooling_off_until: datetime | None = None
@@ -102,7 +102,7 @@ class Medico:
     last_inbound_at: datetime | None = None
     contacts_7d: int = 0
     other_campaign_at: datetime | None = None
-    with_person: bool = False  # a person of the team handles the conversation
+    with_person: bool = False  # a team member is handling the conversation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from batuta.kernel import Json, dataclass
 from batuta.queues import NewItem
 from batuta.sql import AsJson
 
-# Metadata key of the switch of the trigger that queued a message. While the switch is off, the message is held back.
+# Metadata key for the switch that belongs to the message's trigger. While the switch is off, the message is held back.
 GATILHO: Final = "gatilho"
 # Metadata key of the inbound message that an answer refers to.
 INBOUND: Final = "inbound_message_id"

@@ -64,7 +64,7 @@ class Filtro:
     status: StatusDaVaga | None = None
     origem: str | None = None
     cliente_id: str | None = None
-    hospital: str = ""  # part of a name of the hospital, with or without accents
+    hospital: str = ""  # part of the hospital's name, with or without accents
     de: date = date.min
     ate: date = date.max
 

@@ -1,4 +1,4 @@
-"""The text of an offer. Julia introduces itself as a virtual assistant and states only facts about the vacancy."""
+"""Write an offer's text. Julia introduces itself as a virtual assistant and states only facts about the vacancy."""
 
 from collections.abc import Mapping
 from datetime import date

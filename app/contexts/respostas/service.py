@@ -50,7 +50,7 @@ AT_ANY_HOUR: Final = (
 )
 # Keys of the metadata of an answer.
 ESCALATES: Final = "escala"
-# Outcomes that need no person: the same text was just sent, or the doctor opted out.
+# Outcomes that need no person: the same text has just been sent, or the doctor opted out.
 NEEDS_NO_PERSON: Final = (Desfecho.DEDUPED, Desfecho.BLOCKED_OPTED_OUT)
 
 

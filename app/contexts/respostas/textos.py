@@ -88,7 +88,7 @@ def abertura(opens: datetime, today: date) -> str:
 
 def quando_veio(came: date, today: date) -> str:
     """Return words that say when a message arrived. On a Monday, the weekday is named instead of "ontem" (yesterday),
-    because Julia then answers the messages of the whole weekend.
+    because Julia then answers all messages from the weekend.
     """
     match (today - came).days:
         case 0:

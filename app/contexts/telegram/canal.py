@@ -67,7 +67,7 @@ from batuta.kernel import Clock, dataclass
 from batuta.reasons import define
 from batuta.sql import Database, Transaction
 
-# Wait before a search counts as proof, because the updates of the account and the history of a chat may lag behind the
+# Wait before a search counts as proof, because the account's updates and the chat's history may lag behind the
 # send.
 PROOF_AFTER: Final = timedelta(seconds=5)
 INACTIVE: Final = timedelta(minutes=1)

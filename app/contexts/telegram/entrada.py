@@ -41,7 +41,7 @@ TELEGRAM_ENTRADA: Final = QueueTable(
     crashes="quedas",
     error="erro",
     key="chave",
-    group="chat",  # the messages of a chat are processed in order
+    group="chat",  # a chat's messages are processed in order, one at a time
 )
 TIMEOUT: Final = timedelta(seconds=60)
 RETRY: Final = after_seconds([1, 5, 30, 120, 600])

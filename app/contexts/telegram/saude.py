@@ -24,7 +24,7 @@ from batuta.reasons import decode, describe_reason
 from batuta.sql import Database, Row
 
 WORKER: Final = "telegram-main"
-# An account without an answer of the server for this long has a dead connection.
+# If an account has had no answer from the server for this long, its connection is dead.
 SILENT_AFTER: Final = timedelta(minutes=2)
 # A new or restarted account has this long to connect.
 CONNECTS_WITHIN: Final = timedelta(minutes=2)

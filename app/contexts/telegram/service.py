@@ -202,7 +202,7 @@ class ServicoTelegram:
         return row
 
 
-# Columns that contain a reason, with the name of the reason's fields.
+# Columns that contain a reason, each with the prefix of the fields that show the reason to operators.
 _REASONS: Final = {"erro": "erro", "outcome_reason_code": "outcome_reason"}
 
 

@@ -56,7 +56,7 @@ NEVER_SENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTime
 CONNECT_SECONDS: Final = 5.0
 MOST_PAGES: Final = 20
 PAGE: Final = 100
-# Share of the limit during which the server waits for an update.
+# Fraction of the time limit during which the server waits for an update.
 ASKED_SHARE: Final = 0.8
 _WAIT = re.compile(r"^(FLOOD_WAIT|SLOWMODE_WAIT)_(\d+)$")
 _UNKNOWN_PEER = frozenset({"PEER_ID_INVALID", "USERNAME_NOT_OCCUPIED", "USERNAME_INVALID", "PHONE_NUMBER_INVALID"})

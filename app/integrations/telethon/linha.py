@@ -50,7 +50,7 @@ PAGE: Final = 100
 MOST_PAGES: Final = 20
 # Largest number of message ids and random ids that a connection remembers.
 REMEMBERED: Final = 4096
-# Largest number of updates that wait for the worker. If there are more, the connection ends, and the next connection
+# Maximum number of updates waiting for the worker. If there are more, the connection ends, and the next connection
 # fetches them.
 MOST_WAITING: Final = 10_000
 STORE_WITHIN: Final = timedelta(seconds=10)

@@ -156,7 +156,7 @@ def _pending(messages: Messages, zone: ZoneInfo) -> APIRouter:
         "/{id}/resolver", operation_id="resolve_pendencia", responses={404: {"description": "no such open entry"}}
     )
     async def resolve(request: Request, id: UUID, porque: Porque) -> dict[str, Any]:
-        """Mark the waiting messages of one person as answered."""
+        """Mark one person's waiting messages as answered."""
         with as_problems(request, REFUSALS):
             await pending.resolver(str(id), por=caller_of(request), motivo=porque.motivo)
         return {"id": str(id), "resolvida": True}

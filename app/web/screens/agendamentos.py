@@ -32,7 +32,7 @@ PATH: Final = "/agendamentos"
 RECENT: Final = 30
 SHOWN_ID: Final = 8
 FILE, COLUMNS = "arquivo", "colunas"
-# Largest size of the other fields of the form.
+# Maximum total size of the form's remaining fields.
 FORM_BYTES: Final = 64 * 1024
 # Largest number of readings that one action repeats.
 MOST_AGAIN: Final = 1000

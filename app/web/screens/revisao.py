@@ -70,7 +70,7 @@ class FieldOfVacancy:
     value: str
     shown: str
     origin: str
-    raw: str | None = None  # the words of the message, if the dictionary replaced them
+    raw: str | None = None  # the wording in the message, if the dictionary replaced it
     confidence: int | None = None
     is_needed: bool = False  # whether the vacancy cannot be approved while the field is empty
 

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 NENHUMA: Final[Mapping[str, str]] = {}
 HEADER_WITHIN: Final = 30  # number of rows in which the header is searched
 MIDNIGHT: Final = "00:00"  # the time that spreadsheet programs write for a day without a time
-LOOK_AHEAD: Final = 10  # number of rows below a row of titles from which the content of its columns is judged
+LOOK_AHEAD: Final = 10  # number of rows below a title row that are examined to guess what its columns contain
 TOP: Final = 1000  # number of first rows; a sheet without text in them is refused
 HEAVIEST: Final = 1024 * 1024  # largest number of characters in one batch
 
@@ -154,7 +154,7 @@ class _Lendo:
     total: int = 0
     puladas: int = 0
     chaves: set[bytes] = field(default_factory=set)
-    # hashes of the rows without a time, by key of the row
+    # hashes of the rows without a time, by row key
     sem_hora: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property

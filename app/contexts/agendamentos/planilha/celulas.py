@@ -68,7 +68,7 @@ _PHONE = re.compile(
 _DIGIT_RUN = re.compile(r"(?<![0-9])[0-9](?:[\s()./+-]{0,3}[0-9]){9,12}(?![0-9])")  # 11 981 000 345
 
 
-# An area code in its own cell or behind its own label: "11;91200-0345", "DDD: 11 Nº: 91200-0345".
+# An area code in its own cell or after its own label: "11;91200-0345", "DDD: 11 Nº: 91200-0345".
 _AREA_APART = re.compile(
     r"(?<![0-9])\(?([1-9][1-9])\)?(?:\s*+[;,/|]\s*+|(?<=[1-9])[\s;,/|]++)(?:(?:n[º°o.]*+|num(?:ero)?|fone|tel(?:efone)?|cel(?:ular)?)\s*+[:=.]*+\s*+)?"
     r"(9?[0-9]{4}[\s.-]?[0-9]{4}(?![0-9]))",

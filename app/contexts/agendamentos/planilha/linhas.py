@@ -34,7 +34,7 @@ class Situacao(StrEnum):
 # The columns that identify an appointment: place, patient and time.
 ONDE_E_QUANDO: Final = ("nome_marca", "nome_unidade", "nome_paciente", "data_agendamento", "hora_agendamento")
 LONGEST_TEXT: Final = 2000
-# Maximum lengths in characters. Some columns are indexed: an index row of PostgreSQL holds 2704 bytes, and a character
+# Maximum lengths in characters. Some columns are indexed: a PostgreSQL index row holds 2704 bytes, and a character
 # takes up to four.
 LONGEST_NAME: Final = 200
 NOMES: Final = frozenset(

@@ -28,7 +28,7 @@ from batuta.web import AuthoriseFirst, needs, require, texts_for
 
 PREFIX = "/api/v1/telegram"
 SEND_FILE = f"{PREFIX}/arquivos"
-# Largest request: the file and the other fields of its form.
+# Maximum request size: the file and the remaining fields of its form.
 LARGEST_BODY = LARGEST_FILE + 64 * 1024
 UNKNOWN: dict[int | str, dict[str, Any]] = {404: {"description": "no such account"}}
 REFUSALS = {
