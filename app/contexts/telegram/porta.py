@@ -270,7 +270,7 @@ class AlreadySent:
 
 @dataclass(frozen=True, slots=True)
 class Feito:
-    """Answer: the edit, deletion or read mark was done. A repetition is harmless."""
+    """Answer: the message was edited, deleted or marked as read. Repeating the request is harmless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,5 @@
-"""``/painel/conversas/duvidas``: messages that may or may not have been sent, people who probably opted out, and an
-operator's decision about each.
+"""``/painel/conversas/duvidas``: messages that may or may not have been sent, and people who probably opted out. An
+operator decides about each of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
