@@ -73,8 +73,8 @@ def _quais(which: Sequence[str]) -> str:
 
 
 def _chamado(nome: str | None) -> str:
-    """Return a comma followed by the first name from a display name. Return an empty string if the display name's first
-    word is not a name.
+    """Return a comma followed by the first word of a display name. Return an empty string if that word has other
+    characters than letters.
     """
     first = next(iter((nome or "").split()), "")
     return f", {first[:LONGEST]}" if first.isalpha() else ""

@@ -35,8 +35,8 @@ def fatos_da_vaga(vaga: Row | Mapping[str, Any]) -> str:
 
 
 def chamado(nome: str | None) -> str:
-    """Return a comma followed by a person's first name. Return an empty string if the first word of the person's name
-    is not a name.
+    """Return a comma followed by the first word of a person's name. Return an empty string if that word has other
+    characters than letters.
     """
     first = next(iter((nome or "").split()), "")
     return f", {first[:LONGEST]}" if first.isalpha() else ""
