@@ -6,7 +6,7 @@ SELECT id, cliente_id, stage, desde AS "desde [TIMESTAMPTZ]", pausado_ate, telef
            doctor.especialidade,
            CASE WHEN talk.controlled_by = 'human' THEN 'com_pessoa'
                 WHEN talk.status = 'paused' OR talk.pausado_ate > :now THEN 'pausada'
-                WHEN doctor.deleted_at IS NOT NULL OR doctor.tipo <> 'medico' THEN 'cadastro_removido'
+                WHEN doctor.deleted_at IS NOT NULL THEN 'cadastro_removido'
                 WHEN doctor.opt_out OR doctor.opted_out OR doctor.status IN ('optout', 'opt_out')
                      OR coalesce(state.permission_state, '') = 'opted_out'
                      OR EXISTS (SELECT 1 FROM external_contacts AS other
@@ -36,7 +36,7 @@ SELECT id, cliente_id, stage, desde AS "desde [TIMESTAMPTZ]", pausado_ate, telef
                            AND line.acao = 'devolver' AND line.em > own.ultima_mensagem_em), own.ultima_mensagem_em) AS desde
           FROM conversations AS own
           WHERE own.stage = :estagio AND own.status IN ('active', 'paused', 'escalated') AND own.ultima_mensagem_em <= :antes) AS talk
-    JOIN clientes AS doctor ON doctor.id = talk.cliente_id
+    JOIN clientes AS doctor ON doctor.id = talk.cliente_id AND doctor.tipo = 'medico'
     LEFT JOIN doctor_state AS state ON state.cliente_id = doctor.id
 ) AS considered
 WHERE desde <= :antes AND (:todas OR coalesce(impedimento, '') = :impedimento)

@@ -220,6 +220,14 @@ async def test_no_follow_up_is_queued_while_a_rule_objects(office: Office, docto
     assert listed["impedimento"] == why
 
 
+async def test_person_who_posted_a_vacancy_is_not_a_doctor_without_an_answer(office: Office, doctor: str) -> None:
+    id = await begin(office, doctor, age=30 * DAY)
+    await write(office.work.database, "UPDATE clientes SET tipo = 'divulgador' WHERE id = :id", id=id)
+    assert (await run(office))["enfileirados"] == 0
+    assert await followups(office).listar(limite=5) == []
+    assert (await followups(office).ask()).findings == ()
+
+
 async def test_weekly_cap_and_other_stages_get_no_follow_up(office: Office, doctor: str, chip: str) -> None:
     for n in range(5):
         await office.put(doctor, f"Mensagem {n}")
