@@ -313,8 +313,7 @@ MOTOR: Final = (
     Tabela("api_tokens", "id name secret_hash scopes networks created_by"),
     Tabela("ended_sessions", "session"),
     Tabela("app_settings", "name setting"),
-    # The key of a limit has the id of a doctor, not the phone number. The row expires within a day.
-    Tabela("rate_tokens", "rate_key"),
+    Tabela("rate_tokens", dados=(Dados(de={"rate_key": De.CONTEM}),)),
     Tabela("job_schedules", "job_name categoria schedule timezone"),
     Tabela("job_timetables", "fingerprint release_name renewed_by"),
     Tabela("leases", "name owner"),

@@ -164,6 +164,15 @@ async def test_waiting_reading_of_an_appointment_is_cancelled(work: Batuta) -> N
     assert (task["status"], task["args"]) == ("cancelled", [])
 
 
+async def test_no_table_contains_the_number_of_a_doctor_who_got_messages(office: Office, doctor: str, chip: str) -> None:
+    await office.put(doctor, "Primeira mensagem", tipo="prospeccao")
+    await office.works()
+    assert len(office.line.receipts) == 1
+    assert (await lgpd_of(office.work).apagar(PHONE, por="x", motivo="x")).completo
+    found = await dump(office.work)
+    assert {table: [row for row in found[table] if PHONE in row] for table in found if PHONE in str(found[table])} == {}
+
+
 async def test_number_that_comes_back_is_not_contacted_again(office: Office, doctor: str, chip: str) -> None:
     assert (await lgpd_of(office.work).apagar(PHONE, por="x", motivo="x")).completo
     id = await office.put(await add_doctor(office.work.database, PHONE, now=office.clock.now()))
