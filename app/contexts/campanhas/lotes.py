@@ -44,6 +44,7 @@ class Lotes(Protocol):
 class BatchQueries:
     unfinished: Query
     counts: Query
+    campaigns: Query
     cancel: Query
     leave_out: Query
     conclude: Query
@@ -80,6 +81,8 @@ class MensagensDeCampanha:
         return {id: MemberCounts(**counts) for id, counts in found.items()}
 
     async def cancel(self, transaction: Transaction, id: str, reason: str) -> None:
+        for row in await transaction.all(self._queries.campaigns, lote=id):
+            await self._mensagens.travar_campanha(transaction, row["id"])
         for row in await transaction.all(self._queries.cancel, lote=id, now=self._clock.now()):
             await self.cancel_messages(transaction, row["id"])
 

@@ -22,6 +22,9 @@ SELECT campanha.lote_id, message.status, count(*)
 FROM campanhas AS campanha JOIN fila_mensagens AS message ON message.campanha_id = campanha.id
 WHERE campanha.lote_id IN ({lotes}) GROUP BY campanha.lote_id, message.status;
 
+-- read campaigns: the campaign of a batch
+SELECT id FROM campanhas WHERE lote_id = :lote;
+
 -- write cancel: cancel a campaign that has not ended
 UPDATE campanhas SET status = 'cancelada', erro = NULL, updated_at = :now
 WHERE lote_id = :lote AND status IN ('ativa', 'pausada') RETURNING id;

@@ -275,6 +275,8 @@ class Campanhas:
         """
         if acao is Acao.CANCELAR and row["lote_id"] is not None:
             return await self._lotes.handle(str(row["lote_id"])).cancel(CAMPAIGN_CANCELLED(), within=transaction)
+        if acao is Acao.CANCELAR:
+            await self._mensagens.travar_campanha(transaction, row["id"])
         values = {"before": row["status"], "after": after.value, "agendar_para": para}
         is_changed = bool(await transaction.run(self._queries.change, id=row["id"], now=now, **values))
         if is_changed and acao is Acao.CANCELAR:

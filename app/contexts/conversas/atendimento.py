@@ -359,9 +359,9 @@ class Atendimento:
     ) -> Mudada:
         """Return the conversation to Julia, in the caller's transaction."""
         now, conversa = self._clock.now(), await self._estagios.travar(transaction, self._mensagens, id)
+        count = await self._mensagens.devolver(transaction, conversa["cliente_id"], decisao, now=now)
         if not await transaction.run(self._queries.give_back, id=id, now=now):
             raise ConversaSemPessoa(id=id)
-        count = await self._mensagens.devolver(transaction, conversa["cliente_id"], decisao, now=now)
         done = Mudada(id=id, acao=Acao.DEVOLVER, mensagens=count)
         await self._record(transaction, conversa, done, por, f"{decisao.value}: {motivo}", now)
         return done
@@ -373,9 +373,9 @@ class Atendimento:
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             conversa = await self._estagios.travar(transaction, self._mensagens, id)
-            await transaction.run(self._queries.finish, id=id, now=now)
             doctor = conversa["cliente_id"]
             count = await self._mensagens.devolver(transaction, doctor, NaDevolucao.CANCELAR, now=now)
+            await transaction.run(self._queries.finish, id=id, now=now)
             await self._pendencias.resolver_do_medico(transaction, doctor, por=por, motivo=motivo, now=now)
             done = Mudada(id=id, acao=Acao.ENCERRAR, mensagens=count)
             await self._record(transaction, conversa, done, por, motivo, now)

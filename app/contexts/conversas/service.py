@@ -87,11 +87,12 @@ class Conversas:
         mensagem = await self._identify(transaction, fato, now)
         if not await self._record_inbound(transaction, fato, mensagem):
             return
-        await transaction.run(self._queries.count_on_chip, chip_id=mensagem.chip_id)
-        if mensagem.cliente_id is not None and mensagem.conversa_id is not None:
-            await self._count_inbound(transaction, mensagem.cliente_id, mensagem.conversa_id, fato.em, now)
+        # An opt-out locks the queued messages, so it comes first: see Mensagens.
         if (done := await self._obey(transaction, fato, mensagem, now)) is not None:
             mensagem = replace(mensagem, feitos=(done,))
+        if mensagem.cliente_id is not None and mensagem.conversa_id is not None:
+            await self._count_inbound(transaction, mensagem.cliente_id, mensagem.conversa_id, fato.em, now)
+        await transaction.run(self._queries.count_on_chip, chip_id=mensagem.chip_id)
         for each in self._listeners:
             if (done := await each.recebida(transaction, mensagem, now=now)) is not None:
                 mensagem = replace(mensagem, feitos=(*mensagem.feitos, done))
@@ -278,10 +279,10 @@ class Conversas:
         """Record a doctor's opt-out, after which Julia starts no conversation with this doctor. Return the number of
         queued messages that were cancelled.
         """
+        cancelled = await self._mensagens.cancelar(transaction, cliente_id, outcome=BLOCKED, reason=origem, now=now)
         await transaction.run(self._queries.opt_out_doctor, cliente_id=cliente_id, now=now)
         await transaction.run(self._queries.opt_out_state, cliente_id=cliente_id, now=now)
         await transaction.run(self._queries.opt_out_conversation, cliente_id=cliente_id, now=now)
-        cancelled = await self._mensagens.cancelar(transaction, cliente_id, outcome=BLOCKED, reason=origem, now=now)
         await self._eventos.record(
             transaction,
             "medico_optout",
@@ -436,8 +437,8 @@ class Conversas:
         self, transaction: Transaction, cliente_id: str, conversation_id: str, em: datetime, now: datetime
     ) -> None:
         await transaction.run(self._queries.count_on_doctor, cliente_id=cliente_id, em=em)
-        await transaction.run(self._queries.count_on_conversation, id=conversation_id, em=em, now=now)
         await transaction.run(self._queries.doctor_spoke, cliente_id=cliente_id, em=em, now=now)
+        await transaction.run(self._queries.count_on_conversation, id=conversation_id, em=em, now=now)
         await self._alcance.respondeu(transaction, cliente_id, em=em, now=now)
 
     async def _further(self, transaction: Transaction, message_id: str, entrega: Entrega, now: datetime) -> None:

@@ -390,8 +390,6 @@ class Registro:
     async def _count(
         self, transaction: Transaction, mensagem: Mensagem, message_id: str, em: datetime, now: datetime
     ) -> None:
-        if mensagem.chip_id is not None:
-            await transaction.run(self._queries.count_on_chip, chip_id=mensagem.chip_id, now=now)
         doctor = {"cliente_id": mensagem.cliente_id, "campanha_id": mensagem.campanha_id}
         await transaction.run(self._queries.count_on_doctor, **doctor, em=em, tipo=mensagem.tipo, now=now)
         if mensagem.conversa_id is not None:
@@ -407,6 +405,8 @@ class Registro:
             await self._alcance.enviada(
                 transaction, mensagem.campanha_id, mensagem.cliente_id, message_id, em=em, now=now
             )
+        if mensagem.chip_id is not None:
+            await transaction.run(self._queries.count_on_chip, chip_id=mensagem.chip_id, now=now)
 
     async def _record_outcome(
         self, transaction: Transaction, mensagem: Mensagem, event: str, desfecho: Desfecho, now: datetime

@@ -5,6 +5,14 @@ SELECT :cliente_id AS cliente_id;
 -- this doctor
 SELECT pg_advisory_xact_lock(hashtextextended(:cliente_id, 7211405565)) IS NULL AS held;
 
+-- read hold_campaign on sqlite: nothing to lock, because SQLite has one write transaction at a time over all processes
+SELECT :campanha_id AS campanha_id;
+
+-- read hold_campaign on postgres: lock a campaign's messages that have not ended
+SELECT count(*) AS held FROM (
+    SELECT id FROM fila_mensagens WHERE campanha_id = :campanha_id AND status IN ('pendente', 'processando') ORDER BY id FOR UPDATE
+) AS messages;
+
 -- write cancel_waiting: cancel a doctor's messages that have no lease and no doubt
 UPDATE fila_mensagens
 SET status = 'cancelada', outcome = :outcome, outcome_reason_code = :reason, outcome_at = :now, erro = :reason, finalizada_em = :now, updated_at = :now

@@ -1,4 +1,9 @@
-"""Operations on the send queue for other contexts."""
+"""Operations on the send queue for other contexts.
+
+The transaction that records a sent message locks rows in this order: the message, the doctor's state, the conversation,
+the campaign, the chip. A transaction that changes messages in progress uses the same order, because two transactions
+with different orders may wait for each other (a deadlock).
+"""
 
 from datetime import datetime
 from enum import StrEnum
@@ -26,6 +31,7 @@ class NaDevolucao(StrEnum):
 @dataclass(frozen=True, slots=True)
 class MessageQueries:
     alone: Query
+    hold_campaign: Query
     cancel_waiting: Query
     ask_to_stop: Query
     cancel_campaign: Query
@@ -67,6 +73,12 @@ class Mensagens:
         )
         await self.ouvintes.encerradas(transaction, cancelled, Desfecho(outcome), now=now)
         return len(cancelled)
+
+    async def travar_campanha(self, transaction: Transaction, campanha_id: int) -> None:
+        """Lock the campaign's messages that have not ended. A transaction that cancels the campaign calls this before
+        it changes the campaign.
+        """
+        await transaction.one(self._queries.hold_campaign, campanha_id=campanha_id)
 
     async def cancelar_campanha(self, transaction: Transaction, campanha_id: int, *, now: datetime) -> int:
         """Cancel this campaign's queued messages, and request a stop for those that are being sent. Return the number
