@@ -120,10 +120,12 @@ def test_layout_of_a_statement_changes_white_space_only(dialect: Dialect) -> Non
 
 def test_every_name_of_the_source_documents_is_mapped() -> None:
     missing = {}
-    for document, names in NAMED_BY_THE_SEEDS.items():
-        mapped = " ".join(row[1] for row in rows() if document in f"{row[0]} {row[1]}")
-        missing[document] = [name for name in names.split() if name not in mapped and name.replace("_", " ") not in mapped]
-    assert missing == dict.fromkeys(NAMED_BY_THE_SEEDS, [])
+    for source, names in NAMED_BY_THE_SEEDS.items():
+        mapped = " ".join(row[1] for row in rows() if source in f"{row[0]} {row[1]}")
+        missing[source] = [
+            name for name in names.split() if name not in mapped and name.replace("_", " ") not in mapped
+        ]
+    assert not any(missing.values()), missing
     assert {row[0] for row in rows()} == set(NAMED_BY_THE_SEEDS)
 
 

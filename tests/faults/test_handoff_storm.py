@@ -27,7 +27,7 @@ HANDOFFS = 60 if LONG else 6
 # Step of the clock, which moves as soon as all due work is done.
 STEP = timedelta(minutes=20) if LONG else timedelta(hours=2)
 RATE, LEASE = 10.0, 15.0
-PAUSE = (0.5, 2.0) if LONG else (1.0, 3.0)
+PAUSE = (0.2, 0.6) if LONG else (1.0, 3.0)
 # A message whose intent was stored before a decision may be sent up to this much later.
 CALL_WITHIN = timedelta(seconds=2 * RATE)
 # Words of the first message and of each reminder.

@@ -48,7 +48,7 @@ async def _storm(url: str, folder: Path) -> None:
     doctors = 8 * each + silent
     done = f"three follow-ups to {doctors} doctors; jobs and workers are killed repeatedly, one answer in five is lost"
     figures, chance = Figures("T39", kind(url), done), random.Random(20260316)
-    pause = (1.0, 3.0)
+    pause = (0.3, 1.0) if LONG else (1.0, 3.0)
     async with sending_workers(folder, url, doctors=doctors, rate=RATE, lease=15) as office:
         people, julia = People(office.doctors, each), julia_of(office.work)
         await _open_conversations(office)

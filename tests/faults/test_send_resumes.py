@@ -37,7 +37,8 @@ async def _storm(url: str, folder: Path) -> None:
     each, silent = (20, 150) if LONG else (2, 8)
     doctors = 2 * each + silent
     done = f"answers to {doctors} doctors in the morning; job and workers are killed repeatedly, one answer in five is lost"
-    figures, chance, pause = Figures("T39", kind(url), done), random.Random(20260312), (1.0, 3.0)
+    figures, chance = Figures("T39", kind(url), done), random.Random(20260312)
+    pause = (0.3, 1.0) if LONG else (1.0, 3.0)
     async with sending_workers(folder, url, doctors=doctors, rate=RATE, origin=NIGHT, lease=15) as office:
         phones = dict(office.doctors)
         ids = list(phones)

@@ -28,7 +28,7 @@ class Pausing:
     def __init__(self, after: str) -> None:
         self._after = after
         self.inner: Any = None
-        self.stands, self.goes_on = asyncio.Event(), asyncio.Event()
+        self.reached, self.released = asyncio.Event(), asyncio.Event()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
@@ -36,8 +36,8 @@ class Pausing:
     async def run(self, query: Query, **values: object) -> int:
         touched: int = await self.inner.run(query, **values)
         if query.name == self._after:
-            self.stands.set()
-            await self.goes_on.wait()
+            self.reached.set()
+            await self.released.wait()
         return touched
 
 
@@ -50,7 +50,7 @@ async def receive(office: Office, texto: str, pausing: Pausing | None = None) ->
     async with office.work.database.transaction() as transaction:
         if pausing is not None:
             pausing.inner = transaction
-        await office.conversas.recebida(pausing or transaction, fato, now=now)  # type: ignore[arg-type]
+        await office.conversas.recebida(pausing or transaction, fato, now=now)
 
 
 async def opt_out_by_message(office: Office, talk: str, campaign: int) -> None:
@@ -107,22 +107,22 @@ CHANGES = (
 async def test_record_of_a_sent_message_and_a_change_never_deadlock(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch, change: Change
 ) -> None:
-    talk, campaign = await known(office, doctor, chip)
+    talk, campaign = await prepare(office, doctor, chip)
     id = await office.put(doctor, tipo="campanha", campanha_id=campaign)
-    stands, goes_on, record = asyncio.Event(), asyncio.Event(), office.conversas.saiu
+    reached, released, record = asyncio.Event(), asyncio.Event(), office.conversas.saiu
 
     async def record_and_pause(*values: Any) -> bool:
         done = await record(*values)
-        stands.set()
-        await goes_on.wait()
+        reached.set()
+        await released.wait()
         return done
 
     monkeypatch.setattr(office.conversas, "saiu", record_and_pause)
     sending = asyncio.create_task(office.works())
-    await asyncio.wait_for(stands.wait(), 60)
+    await asyncio.wait_for(reached.wait(), 60)
     changing = asyncio.create_task(change(office, talk, campaign))
     await waits_or_is_over(office, changing)
-    goes_on.set()
+    released.set()
     await sending
     await changing
     assert (await office.message(id))["provider_message_id"] == office.line.receipts[0].id
@@ -133,19 +133,19 @@ async def test_record_of_a_sent_message_and_a_change_never_deadlock(
 async def test_inbound_message_and_the_record_of_a_sent_message_never_deadlock(
     office: Office, doctor: str, chip: str, after: str
 ) -> None:
-    _, campaign = await known(office, doctor, chip)
+    _, campaign = await prepare(office, doctor, chip)
     id = await office.put(doctor, tipo="campanha", campanha_id=campaign)
     office.line.before_sending = sent = Once()
     sending = asyncio.create_task(office.works())
-    await asyncio.wait_for(sent.stands.wait(), 60)  # the intent is stored
+    await asyncio.wait_for(sent.reached.wait(), 60)  # the intent is stored
     pausing = Pausing(after)
     receiving = asyncio.create_task(receive(office, "não posso", pausing))
     try:
-        await asyncio.wait_for(pausing.stands.wait(), 60)
+        await asyncio.wait_for(pausing.reached.wait(), 60)
     finally:
-        sent.goes_on.set()
+        sent.released.set()
     await waits_or_is_over(office, sending)
-    pausing.goes_on.set()
+    pausing.released.set()
     await receiving
     await sending
     assert (await office.message(id))["provider_message_id"] == office.line.receipts[0].id
@@ -155,14 +155,14 @@ class Once:
     """A call that waits until it is released."""
 
     def __init__(self) -> None:
-        self.stands, self.goes_on = asyncio.Event(), asyncio.Event()
+        self.reached, self.released = asyncio.Event(), asyncio.Event()
 
     async def __call__(self) -> None:
-        self.stands.set()
-        await self.goes_on.wait()
+        self.reached.set()
+        await self.released.wait()
 
 
-async def known(office: Office, doctor: str, chip: str) -> tuple[str, int]:
+async def prepare(office: Office, doctor: str, chip: str) -> tuple[str, int]:
     """Open a conversation with the doctor, and store the doctor's state and a campaign in progress. Return the ids of
     the conversation and the campaign.
     """
