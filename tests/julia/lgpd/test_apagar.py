@@ -164,7 +164,9 @@ async def test_waiting_reading_of_an_appointment_is_cancelled(work: Batuta) -> N
     assert (task["status"], task["args"]) == ("cancelled", [])
 
 
-async def test_no_table_contains_the_number_of_a_doctor_who_got_messages(office: Office, doctor: str, chip: str) -> None:
+async def test_no_table_contains_the_number_of_a_doctor_who_got_messages(
+    office: Office, doctor: str, chip: str
+) -> None:
     await office.put(doctor, "Primeira mensagem", tipo="prospeccao")
     await office.works()
     assert len(office.line.receipts) == 1
