@@ -19,13 +19,17 @@ def test_message_without_a_doubt_is_certain() -> None:
         "clínico no hospital vida plena, 11/08 SN, 1.500",
         "Hospital Vida Plena descoberta 11/08 SN clínico 1.500",
         # two places and two shifts were combined
-        "11/08: clínico SD HTN + clínico SN UPA Exemplo. 1.900 cada",
+        "HTN e UPA Exemplo 11/08 clínico, SD ou SN em uma e outra. 1.900 cada",
+        # a day is excluded, a holiday is the only day, or a price replaces another one
+        "HTN clínico de 10 a 14/08 SN, exceto 12/08. 1.500",
+        "Natal no HTN, clínico, SD 2.300",
+        "HTN clínico 12/08 SN 1.300\n\nvalor subiu para 1.600",
         # the conditions of the prices are not read
         "HTN clínico\nqua 05 SN\nqui 06 SN\nsex 07 SN\nR$ 1.300 até quinta, sexta 1.450",
         "HTN clínico\n11/08 SN\n15/08 SN\nsegunda é mil e quatrocentos e sábado é mil e seiscentos",
         "HTN clínico\n11/08 SN\n12/08 SN\n15/08 SN 1.700, demais dias 1.500",
-        # numbers of shifts beside weekdays
-        "2 SN e 1 SD no HTN esse fim de semana: sáb SN, dom SN e dom SD. 1.450 cada, clínico",
+        # the price may be a sum
+        "HTN clínico 11/08 SN e 12/08 SN, total 3.000",
     ],
 )
 def test_vacancy_with_a_doubt_waits_for_a_person(texto: str) -> None:

@@ -68,7 +68,7 @@ _FECHADO = re.compile(
     r"\b(?:cobert[ao]s?|fechad[ao]s?|preenchid[ao]s?|ocupad[ao]s?|complet[ao]s?|ok|okay|ja tem"
     r"|tem (?:medic[oa]|gente|alguem|dono|plantonista)|fechou"
     r"|com (?:medic[oa]|gente|dono|plantonista)|escalad[ao]s?|ja foi|cheio|tomad[ao]s?|reservad[ao]s?"
-    r"|resolvid[ao]s?|confirmad[ao]s?"
+    r"|resolvid[ao]s?|confirmad[ao]s?|lotad[ao]s?"
     r"|nao (?:precisa|falta|ha|tem)|garantid[ao]s?)\b"
 )
 _SINAL_ABERTO = frozenset("🆘🟢⭕❗❓🔓🆓🔵⚪🟡🟠⬜🔲◻🔴📣🚨●•○◯✳👉*?!")
@@ -254,6 +254,8 @@ def rotulo(cell: Celula) -> Tipo | None:
         return Tipo.PRECO
     if (words[0] == "dia" and words[1:2] in (["sem"], ["semana"])) or cell.plano == "dia da semana":
         return Tipo.SEMANA
+    if len(words) > 1 and words[0] in ("upa", "hospital", "hosp") and words[1] not in _POR_ROTULO:
+        return None  # the name of a place
     return _POR_ROTULO.get(words[0]) if len(words) < 3 else None
 
 

@@ -48,6 +48,11 @@ def linhas(fonte: str) -> list[Linha]:
     return found
 
 
+def inteiro(found: Sequence[Linha]) -> str:
+    """Return the whole text in lower case without accents, for the question whether a block applies at all."""
+    return dobrado("\n".join([each.texto for each in found]))
+
+
 def dito(letters: str, source: Linha) -> Linha:
     """Return a line with the text ``letters`` that replaces the line ``source``. The last letter is assigned the
     position of the end of ``source`` in the original message, and all other letters the position of its start.

@@ -22,13 +22,37 @@ _FIM = re.compile(rf"\W{{0,8}}(?:termino|fim|final|saida)\W{{1,8}}(?P<h>{_HORA})
 
 _BARRA = re.compile(r"(?<![\d/])(?P<das>\d{1,2}) ?/ ?(?P<ate>\d{1,2})(?![\d/])")
 _SEMANA = r"\b(?:seg|ter|qua|qui|sex|sab|dom)[a-z.-]{0,10}"
-_DIA_ANTES = re.compile(rf"{_SEMANA}[ ,(]{{1,2}}\d{{1,2}}\b(?! ?/)|\b\d{{1,2}} ?/ ?(?P<mes>0?[1-9]|1[0-2])\b")
+_DIA_ANTES = re.compile(
+    rf"{_SEMANA}[ ,(]{{1,2}}\d{{1,2}}\b(?! ?/)|\b\d{{1,2}}(?: ?/ ?|[.-](?=\d\d))(?P<mes>0?[1-9]|1[0-2])\b"
+)
 _DIA_E_SEMANA = re.compile(rf"\b\d{{1,2}} {{1,2}}{_SEMANA}\W{{0,3}}$")
 _SO_SEMANA = re.compile(rf"{_SEMANA}\W{{0,3}}$")
 
 
+# Matches a shift with the days of its start and of its end: "13/08 19h até sexta 14/08 7h", "início 13/08 19h, fim 14/08 7h".
+_COM_FIM = re.compile(
+    rf"(?P<d>\d(?<!\d\d)\d?)(?: ?/ ?\d{{1,2}})?(?: ?\(?{_SEMANA}\)?)?[ ,-]{{1,3}}(?:[aà]s )?(?P<das>{_HORA})"
+    rf"(?P<liga>[ ,;)-]{{1,3}}(?:ate|a|as|fim|termino|final)[ :]{{1,2}}(?:o )?(?:dia )?(?:{_SEMANA}[ ,(]{{1,2}})?"
+    rf"(?P<ate>\d{{1,2}})(?: ?/ ?\d{{1,2}})?(?: ?\(?{_SEMANA}\)?)?[ ,-]{{1,3}}(?:[aà]s )?)(?P<hora>{_HORA})(?![\w:])"
+)
+
+
+# Matches the hour before the words that lead to the end of a shift.
+_ATE = re.compile(r"\d[dh]?[ ,;)-]{1,3}(?:ate|a|as|fim|termino|final)[ :]")
+
+
+def _sem_o_fim(line: Linha) -> Linha:
+    """Remove the day on which a shift ends, if it is the day after the start."""
+    if len(line.texto) > 400 or _ATE.search(line.plano) is None:
+        return line
+    for each in reversed([*_COM_FIM.finditer(line.plano)]):
+        if int(each["ate"]) in (int(each["d"]) + 1, 1):
+            line = line.trocada(*each.span("liga"), " às ")
+    return line
+
+
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
-    return [_com_faixa(_com_dois_pontos(each)) for each in _sem_rotulos(_sem_barras(found))]
+    return [_com_faixa(_com_dois_pontos(_sem_o_fim(each))) for each in _sem_rotulos(_sem_barras(found))]
 
 
 def _sem_barras(found: list[Linha]) -> list[Linha]:

@@ -32,6 +32,15 @@ _NUMEROS = re.compile(
 _ANTES_DO_NUMERO = re.compile(r"[:>→➜➡=(-]\W{0,4}\d{1,2}\b")
 _NA_LINHA = re.compile(r"\n[^\w\n]{0,12}\d{1,2}\W")
 _NA_PRIMEIRA = re.compile(r"[^\w\n]{0,12}\d{1,2}\W")
+_DIA_POR_EXTENSO = re.compile(
+    r"(?:[dtr]ois|um|[sr][eê]s|tro|nco|eis|te|to|ove|nze|oze|eze|rze|dez|nta|eiro)"
+    r" de (?:jan|fev|mar|abr|mai|jun|jul|ago|set|out|nov|dez)",
+    re.IGNORECASE,
+)
+# Matches the hour at which a shift starts, before the day on which it ends.
+_ATE_OUTRO_DIA = re.compile(
+    r"\dh?[ ,)-]{1,3}(?:at[eé]|[aà]s?|fim|t[eé]rmino|final)[ :][^\n]{0,16}\d{1,2}[ ,]", re.IGNORECASE
+)
 _ALGARISMO = re.compile(r"\d")
 # Parts of words. A text that contains none of them cannot match ``_PALAVRAS`` and is not searched.
 _PARTES = ("  ", "Dr", "DR", "....", "dia", "Dia")
@@ -40,11 +49,14 @@ _PARTES = ("  ", "Dr", "DR", "....", "dia", "Dia")
 def _tem_layout(fonte: str) -> bool:
     if _SINAIS.search(fonte) is not None or (contem(fonte, _PARTES) and _PALAVRAS.search(fonte) is not None):
         return True
+    if " de " in fonte and _DIA_POR_EXTENSO.search(fonte) is not None:
+        return True
     if _ALGARISMO.search(fonte) is None:
         return False
     return (
         _NUMEROS.search(fonte) is not None
         or _ANTES_DO_NUMERO.search(fonte) is not None
+        or _ATE_OUTRO_DIA.search(fonte) is not None
         or _NA_LINHA.search(fonte) is not None
         or _NA_PRIMEIRA.match(fonte) is not None
     )

@@ -15,7 +15,7 @@ _SINAL = r"(?:\[ ?[x✓✔]? ?\]|\( ?[x✓✔]? ?\)|[■□▪▫◼◻⬛⬜●
 # The first characters of ``_SINAL``. A line without them has no sign and is not searched further.
 _INICIO = re.compile(r"[\[(■□▪▫◼◻⬛⬜●○◯◉☐☑☒✓✔✗✘🟢🔴🟡🟠🔵⚪⚫🟩🟥🟨🟧🟦]")
 _LEGENDA = re.compile(
-    rf"(?P<sinal>{_SINAL})\ufe0f? {{0,2}}(?:[=:>-]{{1,2}} {{0,2}})?(?P<frase>[a-zà-ÿ][^\n,;|/()\[\]■-◿☐-☒🟠-🟫]{{3,40}})",
+    rf"(?P<sinal>{_SINAL})\ufe0f? {{0,2}}(?:[=:>-]{{1,2}} {{0,2}})?(?P<frase>[a-zà-ÿ][^\n,;|/()\[\]■-◿☐-☒🟠-🟫🔴🔵⚪⚫]{{3,40}})",
     re.IGNORECASE,
 )
 _TURNO = re.compile(

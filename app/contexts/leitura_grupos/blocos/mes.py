@@ -37,8 +37,13 @@ _TURNO = (
     r"|a) ?\d{1,2} ?h?|dia(?! \d)|[dnmt])\b"
 )
 _DECO = r"[^\w~]{0,8}"
+_MES_E_LISTA = re.compile(
+    rf"\b{_MES}\b(?:/\d{{2,4}})?[^\w\n]{{0,2}}:[^\w\n]{{0,3}}(?:dias? )?(?P<dias>{_LISTA})(?=\W|$)"
+)
+_ROTULO = r"(?:(?!vagas?|plant|total|temos|faltam?|restam?|sao)[a-z][a-z ./-]{1,30}: ?)?"
 _ANTES_DO_TURNO = re.compile(
-    rf"^{_DECO}(?:{_WD}[ ,.(-]{{0,3}})?(?:dias? )?(?P<dias>{_LISTA})(?P<wd>[^\w\n]{{1,4}}{_WD}\)?)?(?P<liga>[^\w\n]{{1,6}}){_TURNO}"
+    rf"^{_DECO}{_ROTULO}(?:{_WD}[ ,.(-]{{0,3}})?(?:dias? )?(?P<dias>{_LISTA})"
+    rf"(?P<wd>[^\w\n]{{1,4}}{_WD}\)?)?(?P<liga>[^\w\n]{{1,6}}){_TURNO}"
 )
 _DEPOIS_DO_TURNO = re.compile(
     rf"(?:^|[^\w]){_TURNO}[^\w\n]{{0,3}}(?::|>|=|-|\()[^\w\n]{{0,4}}(?:dias? )?(?P<dias>{_LISTA})(?=\W*$|[ )]*[,;.|(])"
@@ -51,20 +56,25 @@ _DIA_DA_SEMANA = re.compile(
 )
 _NO_FIM = re.compile(rf":[^\w\n]{{0,3}}(?:dias? )?(?P<dias>{_LISTA})[^\w\n]{{0,3}}$")
 _COM_PRECO = re.compile(
-    rf"(?<![\w/$.,])(?P<dias>{_LISTA})(?:\)[ ]{{0,2}}:?|[ ]{{0,2}}(?:[:=]"
+    rf"(?<![\w/$.,])(?P<dias>{_LISTA})(?:o(?=:))?(?:\)[ ]{{0,2}}:?|[ ]{{0,2}}(?:[:=]"
     rf"|\(feriado\):?)) {{0,2}}(?:todos )?(?:r\$ ?)?\d[\d.]{{2,6}}\b"
 )
 _T = r"(?:sd|sn|dn|[dnmt])"
 _P = r"(?:diurno|noturno|cinderela|manha|tarde|noite|madrugada|dia|24h|sd|sn|dn|[dnmt])"
 _LISTA_COM_TRACOS = re.compile(r"\W{0,6}\d{1,2}(?: - \d{1,2})+\W{0,4}")
+# Matches days of a shift that are joined by dashes: "SN: 10-11-13".
+_TRACOS_COLADOS = re.compile(rf"\W{{0,6}}{_TURNO}[^\w\n]{{1,3}}\d{{1,2}}(?:-\d{{1,2}})+\W{{0,4}}")
 _COM_LETRA = re.compile(
     rf"(?P<d>[0-3](?<![\w/$.,:-].)(?:(?<=0)[1-9]|(?<=[12])\d?|(?<=3)[01]?)|[4-9](?<![\w/$.,:-].))(?P<mes> ?/ ?\d{{1,2}})?"
     rf"(?P<turno>(?P<liga> ?[(\[:-] ?| )?(?P<t>{_T}(?:(?: ?[/+,&] ?| e | )(?:{_T})\b(?! ?\())*)\b(?: ?[)\]])?"
     rf"| {{0,2}}\((?P<p>{_P}(?:(?: ?[/+,&] ?| e | ou ){_P})*)\))(?!['.]?\w)"
 )
+# A line without a match cannot have a letter of a shift behind a day, because the letter is in upper case or in brackets.
+_LETRA = re.compile(r"\d ?[-–—:]? ?(?:[DNMT]|S[DN])|\d {0,2}[(\[]")
 _LETRAS = {"d": "SD", "n": "SN", "m": "manhã", "t": "tarde", "dn": "SD e SN", "dia": "SD", "noite": "SN"}
 _COM_TURNO = re.compile(r"(?P<d>\d(?<![\w/$.,:-]\d)\d?) (?:(?:a|à) )?(?:sd|sn|diurno|noturno|noite|manha|tarde)\b")
 _DATA = re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})(?!\d)")
+_DIA_DITO = re.compile(rf"\d ?/ ?\d|\b{_WD}")
 _NUMERO = re.compile(r"\d{1,2}")
 _ALGARISMO = re.compile(r"\d")
 
@@ -230,6 +240,8 @@ def _sem_tracos(found: list[Linha]) -> list[Linha]:
     """Replace dashes in lists of days with commas: "10 - 12 - 17 - 24". Two days joined by a dash may be a range, so
     their dash is replaced only if another line has three days joined by dashes.
     """
+    if any(_TRACOS_COLADOS.fullmatch(each.plano) and each.plano.count("-") > 1 for each in found):
+        found = [_com_virgulas(each) if _TRACOS_COLADOS.fullmatch(each.plano) else each for each in found]
     if not any(_LISTA_COM_TRACOS.fullmatch(each.plano) and each.plano.count(" - ") > 1 for each in found):
         return found
     return [
@@ -238,18 +250,42 @@ def _sem_tracos(found: list[Linha]) -> list[Linha]:
     ]
 
 
+def _com_virgulas(line: Linha) -> Linha:
+    for each in reversed([*re.finditer(r"(?<=\d)-(?=\d)", line.texto)]):
+        line = line.trocada(*each.span(), ", ")
+    return line
+
+
 def _letras(line: Linha, month: int | None) -> Linha:
-    """Expand letters that denote shifts after days: "24(N), 25(D/N)" becomes "24/12 SN, 25/12 SD e SN"."""
+    """Expand letters that name shifts after days: "24(N), 25(D/N)" becomes "24/12 SN, 25/12 SD e SN"."""
+    if _LETRA.search(line.texto) is None:
+        return line
     named = [each for each in _COM_LETRA.finditer(line.plano) if _e_turno(line, each)]
+    counts = [each for each in named if not each["mes"]]
+    if _sao_quantidades(line.plano, counts):
+        named = [each for each in named if each["mes"]]
     if not any(each["mes"] for each in named) and (month is None or not named) and len(named) < 2:
         return line
     for each in reversed(named):
         named_shifts = re.findall(_P if each["p"] else _T, each["p"] or each["t"])
         shifts = " e ".join(_LETRAS.get(shift, shift) for shift in named_shifts)
-        line = line.trocada(*each.span("turno"), f" {shifts}")
+        if line.plano[slice(*each.span("turno"))] != f" {shifts}".lower():
+            line = line.trocada(*each.span("turno"), f" {shifts}")
         if not each["mes"]:
             line = line.com(each.end("d"), f"/{month:02d}") if month else _com_dia(line, each.start("d"))
     return line
+
+
+def _sao_quantidades(plano: str, named: Sequence[re.Match[str]]) -> bool:
+    """Return whether numbers count shifts and are not days: each has one digit and another shift, and the days of
+    these shifts follow: "2 SN e 1 SD na UPA: sáb SN, dom SN e dom SD".
+    """
+    if not named or any(each["p"] or len(each["d"]) > 1 for each in named):
+        return False
+    shifts = [each["t"] for each in named]
+    if len({*shifts}) < len(shifts) or sum(int(each["d"]) for each in named) > 12:
+        return False
+    return _DIA_DITO.search(plano, named[-1].end()) is not None
 
 
 def _com_dia(line: Linha, at: int) -> Linha:
@@ -285,7 +321,7 @@ def _dias(plano: str, has_month: bool) -> tuple[int, int, str] | None:
     if not has_month:
         found = _DIA_DA_SEMANA.match(plano)
         return None if found is None else (*found.span("dias" if found["dias"] else "so"), "semana")
-    for pattern in (_DEPOIS_DO_TURNO, _NO_FIM, _SO_DIAS):
+    for pattern in (_DEPOIS_DO_TURNO, _NO_FIM, _SO_DIAS, _MES_E_LISTA):
         if (found := pattern.search(plano)) is not None:
             return *found.span("dias"), "lista"
     if (found := _DIA_DA_SEMANA.match(plano)) is not None:

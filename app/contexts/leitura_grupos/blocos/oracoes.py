@@ -6,7 +6,8 @@ no Hospital A, dia 10/08 à noite, e na UPA B, dia 11/08     →     no Hospital
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import attrgetter
 
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.marca import Dias, Lugar, Marca, entre, linha_de
@@ -18,7 +19,7 @@ _FINS = tuple(
     for each in (
         r";",
         r"(?<!\bdr)(?<!\bdra)(?<!\bn)(?<!\bs)(?<!\bsta)(?<!\bh)\.(?= )",
-        r"[|•]|(?<= )/(?= )",
+        r"[|•]|(?<= )[/+](?= )",
         r",(?= e\b)| (?=e\b)",
         r",(?= )",
         r" (?=-)",
@@ -26,15 +27,19 @@ _FINS = tuple(
     )
 )
 _FRASE = _FINS[1]
+_SEPARADOR = re.compile(r"[^\w\n\x01]{1,6}")
+# Matches words that apply what follows to all places before.
+_COMUM = re.compile(r"\b(?:ambos|ambas|todos|todas|tudo)\b")
+_inicio = attrgetter("inicio")
 
 
 def em_oracoes(folha: Folha) -> Texto | None:
     """Split each line that names several hospitals or towns, each with its own days, into one line per clause. Return
     the new text, or None if the text has no such line.
     """
-    if len(folha.lugares) < 2 or len(folha.dias) < 2:
+    if len(folha.lugares) < 2 or not folha.dias:
         return None
-    cuts = sorted({at for line in _linhas(folha) for at in _cortes(folha, line)})
+    cuts = sorted({at for line in _linhas(folha) for at in (*_cortes(folha, line), *_cortes_de_turnos(folha, line))})
     if not cuts:
         return None
     return folha.texto.em_linhas(cuts)
@@ -62,6 +67,36 @@ def _cortes(folha: Folha, line: tuple[int, int]) -> Iterator[int]:
             yield at
     if (end := _FRASE.search(plano, groups[-1][1].fim, line[1])) is not None:
         yield end.start()
+
+
+def _cortes_de_turnos(folha: Folha, line: tuple[int, int]) -> Iterator[int]:
+    """Yield the cuts of a line whose days come first, followed by several places, each with its own shifts: "10/08: UPA
+    Norte SD + Hospital Vida SN", "10/08: SD na UPA Norte e SN no Hospital Vida".
+    """
+    places = entre(folha.lugares, *line)
+    days = [each for each in entre(folha.dias, *line) if not each.feriado]
+    shifts = [each for each in entre(folha.turnos, *line) if each.periodo or each.das]
+    if len(places) < 2 or not days or not shifts or len({each.nome for each in places}) < len(places):
+        return
+    if days[-1].inicio > min(places[0].inicio, shifts[0].inicio):
+        return
+    groups = [[*group] for _, group in groupby(sorted((*places, *shifts), key=_inicio), key=type)]
+    if len(groups) != 2 * len(places) or any(isinstance(each[0], Lugar) and len(each) > 1 for each in groups):
+        return
+    pairs = [(one[0], two[-1]) for one, two in zip(groups[::2], groups[1::2], strict=True)]
+    cuts = [_fim(folha.livre, last.fim, first.inicio) for (_, last), (first, _) in pairwise(pairs)]
+    if any(
+        at is None or _COMUM.search(folha.livre, last.fim, first.inicio)
+        for at, ((_, last), (first, _)) in zip(cuts, pairwise(pairs), strict=True)
+    ):
+        return
+    yield from (at for at in (_fim_do_dia(folha.livre, days[-1].fim), *cuts) if at is not None)
+
+
+def _fim_do_dia(plano: str, start: int) -> int | None:
+    """Return the position of the first separator after a day, up to the next word."""
+    found = _SEPARADOR.match(plano, start)
+    return None if found is None else found.end() - 1
 
 
 def _grupos(marks: Sequence[Lugar | Dias]) -> list[tuple[Lugar, Dias]]:

@@ -7,22 +7,26 @@ from datetime import date
 
 from app.contexts.leitura_grupos.blocos.celula import Tipo, celula
 from app.contexts.leitura_grupos.blocos.escrita import Linha
+from app.contexts.leitura_grupos.texto.texto import dobrado
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 
 LONGA = 160
 TOMADA = " (preenchido)"
 _ULTIMA = re.compile(r"^.*(?:\s[-–—>=]{1,2}\s*|[;:|→\t]\s*)(?P<fim>[^;:|→\t\n]{0,40})$")
+_PREENCHIDA = re.compile(r"(?:ja )?(?:complet[ao]s?|lotad[ao]s?|chei[ao]s?|ok|nada|nenhum[a]?|sem vagas?)")
 _NOME = re.compile(r"(?:[Dd]ra?\.? )?[A-ZÀ-Ý][a-zà-ÿ]{2,}(?: (?:d[aeo]s? )?[A-ZÀ-Ý][a-zà-ÿ]+){0,3}")
 # Faster patterns. A text without a match of ``_SINAIS`` cannot match ``_ULTIMA``. A text without the start of a name
 # cannot match ``_NOME``.
 _SINAIS = re.compile(r"[-–—>=;:|→\t]")
 _INICIO_DE_NOME = re.compile(r"[A-ZÀ-Ý][a-zà-ÿ]{2}")
+_TURNO = re.compile(r"\W{0,6}(?:s[dn]|[dnmt]|diurno|noturno|manha|tarde|noite|dia)\b {0,2}(?:[:>=-]|$)")
 _DIA = re.compile(r"\d{1,2} ?/ ?\d{1,2}|\b(?:seg|ter|qua|qui|sex|sab|dom)[a-z]{0,6}\b|^\W{0,6}(?:dia )?\d{1,2}\b")
 
 
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
     """If at least one row of a rota is marked as open, mark the rows with a doctor's name as taken."""
     ends = [_ultima(each) for each in found]
+    found = _com_palavras(found, ends)
     if not any(each is not None and _INICIO_DE_NOME.search(each["fim"]) for each in ends):
         return found
     states = [
@@ -35,12 +39,22 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
     ]
 
 
+def _com_palavras(found: list[Linha], ends: list[re.Match[str] | None]) -> list[Linha]:
+    """Mark the rows whose last cell is only a word such as "completo", if another row with a day has no such word."""
+    taken = [
+        each is not None and _PREENCHIDA.fullmatch(dobrado(each["fim"]).strip(" *_.!")) is not None for each in ends
+    ]
+    if True not in taken or all(taken[place] for place, each in enumerate(ends) if each is not None):
+        return found
+    return [each.com(len(each.texto), TOMADA) if taken[place] else each for place, each in enumerate(found)]
+
+
 def _ultima(line: Linha) -> re.Match[str] | None:
     """Return the last cell of a table row if the row contains a day, otherwise None."""
     text = line.texto.rstrip(" *_.")
     if len(text) > LONGA or _SINAIS.search(text) is None or (last := _ULTIMA.search(text)) is None:
         return None
-    return last if _DIA.search(line.plano) else None
+    return last if _DIA.search(line.plano) or _TURNO.match(line.plano) else None
 
 
 def _estado(line: Linha, last: re.Match[str], vocabulario: Vocabulario) -> bool | None:

@@ -381,7 +381,8 @@ class _Tabela:
         line.
         """
         titles = head.celulas
-        if len(titles) == len(row.celulas):
+        is_titled = row.celulas[0].fim <= titles[0].inicio and titles[0].tipo is not Tipo.VAZIA
+        if len(titles) == len(row.celulas) and not (is_titled and row.celulas[0].fim > 0):
             return list(enumerate(row.celulas))
         by_spaces = all(each.tipo is not Tipo.VAZIA for each in (*titles, *row.celulas))
         if not by_spaces:

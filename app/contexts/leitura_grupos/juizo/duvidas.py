@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from app.contexts.leitura_grupos.marcas.datas import feriados
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.marca import Lugar
-from app.contexts.leitura_grupos.texto.texto import Palavra, Texto
+from app.contexts.leitura_grupos.texto.texto import Palavra, Texto, contem
 from app.contexts.leitura_grupos.texto.vocabulario import frases, municipios, palavras, palavras_soltas
 from app.contexts.leitura_grupos.tipos import Periodo, VagaLida
 
@@ -31,6 +31,15 @@ _LISTED = re.compile(
 _EXCEPT = re.compile(
     r"\b(?:exceto|menos|salvo|tirando|fora) (?:[ao]s? )?(?=[\x02a-z])(?:\x02|dia|noite|fds|feriado|fim de)"
 )
+# Matches a day that is excluded from a list: "de 10 a 14/08, exceto 12/08".
+_EXCLUDED = re.compile(
+    r"\b(?:exceto|menos|salvo|tirando|sem ser) (?:n?[ao]s? )?(?:dias? )?"
+    r"(?:\d{1,2}\b(?! ?h)|(?:seg|ter|qua|qui|sex|sab|dom)[a-z]{0,5}\b)"
+)
+# Matches a price that replaces another one: "valor subiu para 1.600", "quinta subiu p 1,5k".
+_RAISED = re.compile(r"\b(?:subiu|aumentou|baixou) (?:o valor )?(?:para?|pra|p/?) ?(?:r\$ ?)?\d")
+# Matches the name of a holiday, but not "hoje" or "amanhã".
+_ONLY_WORDS = re.compile(r"(?!hoje|hj|am(?:an|nh)|depois|fi|fds)[a-z -]+")
 # Matches a day that the author corrects: "postei dia 12 mas é 13".
 _TAKEN_BACK = re.compile(r"\bmas (?:na verdade )?(?:e|eh|sera|seria) (?:o )?(?:dia |n[oa] )?[\x02\d]")
 # Matches a request for a shift inside an offer: "se alguém tiver um SD dia 30 eu quero".
@@ -50,6 +59,13 @@ _RANGE_OF_PRICE = re.compile(
     r"\b(?:ate|a partir d[aeo]|depois d[aeo]|antes d[aeo]) (?:[ao] )?(?:seg|ter|qua|qui|sex|sab|dom|dia|o dia)"
     r"|\b(?:demais|restante|resto|outr[oa]s dias|primeir[oa]|ultim[oa])\b"
 )
+# Matches a price that may be the sum of several shifts: "3.000 os dois", "total 3.000".
+_SUM = re.compile(
+    r"\d[\d.,]*k? (?:(?:reais )?[oa]s (?:dois|duas|tres|[2-5])|(?:no |ao |em )?total)\b"
+    r"|\btotal(?: de)?:? (?:r\$ ?)?\d\.?\d{2}"
+)
+# A text that contains none of these parts cannot match ``_SUM`` and is not searched.
+_SUMS = ("total", " os ", " as ")
 _KIND = (
     r"(?:(?P<feriado>feriad(?:o|ao)s?)|(?P<fds>fds|fi(?:m|nal) de semana|sab(?:ado)? e dom(?:ingo)?)"
     r"|(?P<semana>semana|sem|dias? ut(?:il|eis)|seg a sex)|(?P<normal>dias? (?:comum|comuns|norma(?:l|is))|normal))"
@@ -71,12 +87,25 @@ def mensagem_incerta(folha: Folha) -> bool:
         return True
     if ("mas " in plano and _TAKEN_BACK.search(plano)) or _ALSO_WANTED.search(plano):
         return True
+    if contem(plano, _SUMS) and _SUM.search(plano) and all(each.plantoes == 1 for each in folha.precos[:60]):
+        return True
     if any(each.semana for each in folha.dias[:200]) and _has_counts(folha):
         return True
     if len({each.reais for each in folha.precos[:60]}) > 1 and _tem_preco_incerto(folha):
         return True
     is_listed = "(" in written and _LISTED.search(written) is not None
-    return bool(folha.precos) and (is_listed or _EXCEPT.search(folha.livre) is not None)
+    if bool(folha.precos) and (is_listed or _EXCEPT.search(folha.livre) is not None):
+        return True
+    return _EXCLUDED.search(plano) is not None or _RAISED.search(plano) is not None or _tem_feriado_por_dia(folha)
+
+
+def _tem_feriado_por_dia(folha: Folha) -> bool:
+    """Return whether only the name of a holiday, such as "Natal", names a day."""
+    plano = folha.texto.plano
+    return any(
+        each.dias and not each.semana and _ONLY_WORDS.fullmatch(plano, each.inicio, each.fim) is not None
+        for each in folha.dias[:5]
+    )
 
 
 def _has_counts(folha: Folha) -> bool:

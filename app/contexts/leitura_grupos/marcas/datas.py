@@ -7,6 +7,7 @@ from calendar import monthrange
 from collections.abc import Iterator
 from datetime import date, timedelta
 from functools import cache
+from itertools import islice
 
 from app.contexts.leitura_grupos.marcas.marca import TOMADO, Condicao, Dia, Dias
 from app.contexts.leitura_grupos.texto.texto import achados
@@ -33,13 +34,13 @@ _START = re.compile(
     r"|(?<=[2-6])\.?a(?: {0,2}-? {0,2}feiras?\b|s?f\b|(?= (?:sd|sn|manha|tarde|noite|diurno|noturno)\b))"
     r"|(?:(?<=s)e[gx]|(?<=t)er|(?<=q)u[ai]|(?<=s)ab|(?<=d)om)\b\.?|(?<=d)ias?\b)"
     r"|(?<=\d)(?<![\w.,$:/-].)\d?(?=o? {0,2}(?:[/.,;e&+(a✔✅☑-]|o |de "
-    r"|[jfmsond]|(?:ter|qua|qui)(?:\b|ca|rta|nta)| ?\d{1,2} (?:e |\d{1,2} (?:e |\d))))"
+    r"|p(?:ara|ra|/) |[jfmsond]|(?:ter|qua|qui)(?:\b|ca|rta|nta)| ?\d{1,2} (?:e |\d{1,2} (?:e |\d))))"
     r"|(?<!\w.)(?:(?<=h)(?:oje|j)|(?<=a)(?:manha|mnh|manh)|(?<=d)epois de amanha"
     r"|(?<=f)(?:(?:im|inal|ins|inais) de semana|ds|indi|eriad(?:o|ao)s?))\b)"
 )
 _ELEMENT = re.compile(
     rf"(?:(?P<antes>{_WD})[ ,(:.*_-]{{0,4}})?(?P<dia>dias? {{0,2}}:? {{0,2}})?(?P<d>\d{{1,2}})(?!\d)(?:(?<=\b1)o)?(?!o\b)(?:"
-    r" {0,2}/ {0,2}(?P<m>\d{1,2})(?: {0,2}/ {0,2}(?P<a>\d{4}|\d{2})(?!\d|[h:]| {1,2}h))?(?![\d/])"
+    r" {0,2}/ {0,2}(?P<m>\d{1,2})(?: {0,2}/ {0,2}(?P<a>\d{4}|\d{2})(?!\d|[h:]| {1,2}h| ?- ?\d))?(?![\d/])"
     r"|\.(?P<mp>[01]\d)(?:\.(?P<ap>\d{4}|\d{2}))?(?!\d| {0,2}(?:mil|k)\b)"
     r"|-(?P<mt>[01]?\d)-(?P<at>\d{4}|\d{2})(?!\d)"
     rf"| {{0,2}}(?:de |/|-)? {{0,2}}(?P<mes>{_MES})(?: {{0,2}}(?:de |/) {{0,2}}(?P<am>\d{{4}}))?"
@@ -49,6 +50,8 @@ _WEEKDAY = re.compile(
     rf"(?P<toda>tod[ao]s?(?: [ao]s)? )?(?P<wd>{_WD})(?: (?:agora|q(?:ue)? vem|proxim[ao]))?(?: de (?P<mes>{_MES}))?"
 )
 _RELATIVE = re.compile(r"(?:(?P<hoje>hoje|hj)|(?P<depois>depois de amanha)|(?P<amanha>amanha|amnh|amanh))\b")
+_GOOD_FRIDAY = re.compile(r"sex(?:ta)?(?:[- ]feira)? (?:santa|da paixao)\b")
+_BOTH_DAYS = re.compile(r"amanha e depois\b(?! d)(?: de amanha)?")
 _WEEKEND = re.compile(r"(?:f(?:im|inal|ins|inais) de semana|fds|findi)\b")
 _HOLIDAY = re.compile(r"feriad(?:o|ao)s?\b(?: (?:naciona(?:l|is)|municipal|estadual)\b)?")
 _SEP = re.compile(
@@ -57,26 +60,38 @@ _SEP = re.compile(
 )
 # Matches days of a list without commas: "22 23 e 24 de junho".
 _NEXT_DAY = re.compile(rf" (?=\d{{1,2}} (?:\d{{1,2}} )?(?:\d{{1,2}} )?(?:\d{{1,2}} )?(?:e \d{{1,2}}\b|(?:de )?{_MES}))")
+# Matches the words between the days on which a night begins and ends: "10 para 11/08", "segunda (10/08) para terça".
+_INTO = re.compile(rf" (?:para|pra|p/) ?(?:o |a )?(?:{_WD} \(?)?(?=\d{{1,2}} ?/)")
 # Words after which a number is not a day: "12 horas".
 _UNIT = re.compile(
     r" {0,2}(?:h(?:s|rs|oras?)?\b|[%x:]|k\b|mil\b|reais|vagas?\b|plant|medic|clinic|pediatr|leitos|anos|min\b|dias\b|por\b)"
 )
 _CLOSED = re.compile(
-    r" {0,8}(?:[,;:)(/|\n.\x01>*_+&✔✅☑☀🌞🌙🌛🌜🌚-]|$|(?:e|a|ate|ao|ou|de|das|agora|com|no|na"
+    r" {0,8}(?:[,;:)(/|\n.\x01>*_+&✔✅☑☀🌞🌙🌛🌜🌚-]|$|(?:e|a|ate|ao|ou|o dia|de|das|agora|com|no|na"
     r"|sd|sn|dia|noite|manha|tarde|diurno|noturno|cinderela)\b)"
 )
 _HOURISH = re.compile(
-    r" {0,2}(?:h\b|:\d|(?:-|/|\bas\b|\ba\b|\bate\b) {0,2}\d{1,2}(?: {0,2}h|:\d|\b(?! {0,2}/| {0,2}de\b|[.,]\d)))"
+    r" {0,2}(?:h\b|:\d|(?:-|/|\bas\b|\ba\b|\bate\b) {0,2}\d{1,2}(?: {0,2}h|:\d"
+    r"|\b(?! {0,2}/ {0,2}\d{1,2}(?!\d|[.,]\d)| {0,2}de\b|[.,]\d)))"
 )
+_HOURS_NEXT = re.compile(r" {1,2}(?:r?\$|\d{1,2}(?:h\d{0,2}|:\d\d)? ?(?:-|/|as|a) ?\d{1,2}(?:h|:\d\d)?(?![\d/]))")
 _THEN_HOURS = re.compile(
-    r"(?: {1,2}[-:] {1,2}|, )(?:d?as )?\d{1,2}(?:h\d{0,2}|:\d\d)? {0,2}(?:-|as|a|ate) {0,2}(?:as )?\d{1,2}(?:h|:\d\d|\b)(?! ?/)"
+    r"(?: {1,2}[-:] {1,2}|, )(?:d?as )?\d{1,2}(?:h\d{0,2}|:\d\d)? {0,2}(?:-|as|a|ate) {0,2}"
+    r"(?:as )?\d{1,2}(?:h|:\d\d|\b)(?! ?/ ?\d{1,2}(?!\d))"
 )
-_MONTH_SOON = re.compile(rf" {{0,2}}(?:-|a|ate|ao) {{0,2}}\d{{1,2}} {{0,2}}(?:/ {{0,2}}\d|\.\d\d\b|de {_MES}|{_MES})")
+_MONTH_SOON = re.compile(
+    rf" {{0,2}}(?:-|a|ate|ao) {{0,2}}\d{{1,2}} {{0,2}}(?:/ {{0,2}}\d{{1,2}}(?!\d|[.,]\d)|\.\d\d\b|de {_MES}|{_MES})"
+)
 _LETTER_NEXT = re.compile(r" {1,2}[dn](?:(?: ?[/+,] ?| e | )[dn])?(?= {0,2}(?:\n|$|[^\w\s]))")
 _HOURS = re.compile(r" {0,2}h(?:s|rs|oras)?\b")
 _NEXT_WEEK = re.compile(r"\bsemana (?:q(?:ue)? vem|proxima)\b|\bproxima semana\b")
-_MONTH_ALONE = re.compile(rf"(?<!\d)(?<!\d )(?<!\d de )(?<!rio de )(?<!/)\b(?P<mes>{_MES})")
+_MONTH_ALONE = re.compile(rf"(?<!\d)(?<!\d )(?<!\d de )(?<!rio de )(?<!ate )(?<!/)\b(?P<mes>{_MES})")
 _UNTIL = re.compile(r"\bate (?:as )?\d{1,2}(?::\d\d)? ?(?:h\d{0,2}|horas)? de $")
+# Matches the hours before the day on which a shift ends: "das 19h às 7h de", "das sete da noite às sete da manhã de".
+_HOUR = r"(?:\d{1,2}(?:h\d{0,2}|:\d\d)?|[a-z]{3,9})(?: horas)?(?: da (?:manha|tarde|noite|madrugada))?"
+_ENDS_ON = re.compile(rf"\b(?:das?|de) {_HOUR} (?:ate )?as {_HOUR} d[eoa] $")
+# Matches the text before a weekday that ends a range of days with one price: "1.300 até quinta".
+_PRICE_UNTIL = re.compile(r"[\dk] (?P<ate>ate) (?:a |o )?$")
 _ORD = r"(?:[1-5]o|primeir[oa]|segund[oa]|terceir[oa]|quart[oa]|quint[oa]|ultim[oa])"
 # Matches ordinals before a weekday: "1º domingo", "segundo e terceiro sábado". The month follows the weekday.
 _ORDINALS = re.compile(rf"\b(?P<lista>{_ORD}(?:(?:, | e | ?/ ?|, e ){_ORD}){{0,3}}) $")
@@ -85,16 +100,32 @@ _FIRST = {"1": 1, "pri": 1, "2": 2, "seg": 2, "3": 3, "ter": 3, "4": 4, "qua": 4
 _EVERY = re.compile(r"\btod[ao]s?(?: [ao]s)? $")
 _SHIFT_SOON = re.compile(r"[ :>✔✅☑-]{0,4}(?:sd|sn|diurno|noturno|cinderela|manha|tarde|noite|dia)\b(?! \d)")
 _AFTER_PLACE = re.compile(rf"{TOMADO}[*_]{{0,2}}: {{0,2}}$")
-_WEEK_OF = re.compile(r"\bsemana (?:\d ?[(:-] ?|d[eo] (?:dia )?|\(|: ?)(?=\d)")
+_DAY_AND_MONTH = re.compile(r"\d ?/ ?(0?[1-9]|1[0-2])(?![\d/])")
+_WEEK_OF = re.compile(
+    r"\bsemana (?:\d ?[(:-] ?|d[eo] (?:dia )?|\(|: ?|(?=\d{1,2}(?: ?/ ?\d{1,2})? ?(?:a|ate|-|e) ))(?=\d)"
+)
 _SINCE = re.compile(r"[ ,(]{0,3}a partir d[eo] (?:dia )?")
 
 
 _DASHED = re.compile(r"(?<![\d/-])\d\d-(0[1-9]|1[0-2])(?:(?: {0,2}[,;/] {0,2}| {0,2}e {0,2})\d\d-\1(?![\d-])){1,20}")
 
 
+# Matches a date with a dash before the hours of its shift: "12-08 / 7-19", "19-08 (qua) 19h às 7h".
+_DASHED_BEFORE_HOURS = re.compile(
+    rf"(?<![\d/.-])\d\d-(?:0[1-9]|1[0-2])(?=[ ,/|()-]{{1,4}}(?:{_WD}[ ,/|()-]{{1,4}})?"
+    r"\d{1,2}(?:h(?:\d\d)?|:\d\d)? ?(?:-|/|as|a|ate) ?\d{1,2}(?:h|:\d\d)?(?![\d/-]))"
+)
+
+
 def com_barras(livre: str) -> str:
-    """Replace dashes with slashes in lists of dates such as "08-04 e 10-04". The text's length does not change."""
-    return _DASHED.sub(lambda found: found[0].replace("-", "/"), livre) if "-" in livre else livre
+    """Replace dashes by slashes in lists of days such as "08-04 e 10-04", and in dates before hours such as "12-08
+    7-19". The length of the text does not change.
+    """
+    if "-" not in livre:
+        return livre
+    for pattern in (_DASHED, _DASHED_BEFORE_HOURS):
+        livre = pattern.sub(lambda found: found[0].replace("-", "/"), livre)
+    return livre
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -104,8 +135,9 @@ class _Elemento:
     dia: int
     mes: int | None
     ano: int | None
+    semana: int | None  # the weekday next to the number
     firme: bool  # True for "dia 12" and "seg 12", which are days even without a month
-    liga: str  # how the element is joined to the previous one: "" (not), "lista" (list) or "faixa" (range)
+    liga: str  # how the element is joined to the previous one: "" (not), "lista" (list), "faixa" (range) or "fim" (end of a night)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +148,7 @@ class Calendario:
     proxima_semana: bool = False
     mes: int | None = None
     segunda: date | None = None
+    livre: str = ""
 
     @classmethod
     def de(cls, livre: str, hoje: date) -> "Calendario":
@@ -125,6 +158,7 @@ class Calendario:
             "semana" in livre and _NEXT_WEEK.search(livre) is not None,
             named.pop() if len(named) == 1 else None,
             cls(hoje)._semana_dita(livre) if "semana" in livre else None,
+            livre,
         )
 
     def _semana_dita(self, livre: str) -> date | None:
@@ -142,7 +176,7 @@ class Calendario:
             found = self._numeros(numbers) if is_dated else None if numbers else self._palavra(livre, start.start())
             end = numbers[-1].fim if numbers else found.fim if found is not None else 0
             at = max(start.end(), end)
-            if found is not None:
+            if found is not None and not livre.startswith(" passad", found.fim):
                 yield found
 
     def _listados(self, livre: str, numbers: tuple[_Elemento, ...]) -> bool:
@@ -166,6 +200,8 @@ class Calendario:
 
     def _palavra(self, livre: str, at: int) -> Dias | None:
         """Read days that a word names: "amanhã", "fim de semana", or a weekday."""
+        if (both := _BOTH_DAYS.match(livre, at)) is not None:
+            return Dias(at, both.end(), tuple(Dia(at, both.end(), self.hoje + timedelta(days=away)) for away in (1, 2)))
         if (near := _RELATIVE.match(livre, at)) is not None:
             if _UNTIL.search(livre[max(0, at - 20) : at]):
                 return None
@@ -185,7 +221,7 @@ class Calendario:
         matches: list[tuple[re.Match[str], list[int]]] = []
         weekdays: list[int] = []
         before, end = "", at
-        while (each := _WEEKDAY.match(livre, at)) is not None:
+        while (each := _WEEKDAY.match(livre, at)) is not None and not _GOOD_FRIDAY.match(livre, at):
             if not matches and (not _is_weekday(livre, each) or livre.startswith(" passad", each.end())):
                 return None
             named = [_SEMANA[each["wd"][:3]]] if not each["wd"][0].isdigit() else [int(each["wd"][0]) - 2]
@@ -194,18 +230,22 @@ class Calendario:
             weekdays += named
             matches.append((each, named))
             end = each.end()
+            if (until := _PRICE_UNTIL.search(livre, max(0, each.start() - 14), each.start())) is not None:
+                until_then = [Dia(each.start(), end, self._semana(day)) for day in range(named[0] + 1)]
+                return Dias(until.start("ate"), end, tuple(until_then), frozenset(range(named[0] + 1)), solto=True)
             step = _SEP.match(livre, end)
             if step is None or _WEEKDAY.match(livre, step.end()) is None or _is_dated(livre, step.end()):
                 break
             before, at = ("faixa" if step["faixa"] else "lista"), step.end()
-        if not matches:
+        if not matches or _ENDS_ON.search(livre, max(0, matches[0][0].start() - 70), matches[0][0].start()):
             return None
         month = next((each["mes"] for each, _ in matches if each["mes"]), None)
         days = [
             Dia(each.start(), each.end(), day) for each, named in matches for day in self._de(named, month, each, livre)
         ]
         first = days[0].inicio if days else at
-        return Dias(first, end, _unique(days), frozenset(weekdays), solto=month is None)
+        is_bare = month is None and self._mes_de_todas(matches[0][0], livre) is None
+        return Dias(first, end, _unique(days), frozenset(weekdays), solto=is_bare)
 
     def _de(self, weekdays: list[int], month: str | None, said: re.Match[str], livre: str) -> Iterator[date]:
         """Yield the dates of weekdays in a month, from today on: "terças e quartas de março". If no month is named,
@@ -216,9 +256,11 @@ class Calendario:
             yield from (self._semana(each) for each in weekdays)
             return
         first = self.hoje
-        since = _SINCE.match(livre, said.end())
-        if since is not None and (start := tuple(_run(livre, since.end()))) and start[0].mes is not None:
-            first = self._ano(start[0].dia, start[0].mes, None) or first
+        since = _SINCE.search(livre, said.end(), said.end() + 40)
+        if since is not None and (number := _ELEMENT.match(livre, since.end())) is not None:
+            start = _elemento(number, "")
+            named = None if start is None else self._ano(start.dia, start.mes or _month(month), None)
+            first = named or first
         year = self._ano(1, _month(month), None)
         if year is not None:
             last = monthrange(year.year, year.month)[1]
@@ -248,7 +290,7 @@ class Calendario:
         passed = False
         for place, each in enumerate(elements):
             day = self._data(elements, place)
-            if day is None:
+            if day is None or (each.liga == "fim" and days and day - days[-1].data == timedelta(days=1)):
                 continue
             if each.liga == "faixa" and days:
                 start, first = days[-1].data, elements[place - 1].inicio
@@ -281,13 +323,21 @@ class Calendario:
                 month, year = earlier.mes, earlier.ano
         if month is None and self.mes is not None:
             month = self.mes
-        return self._dia_solto(each.dia) if month is None else self._ano(each.dia, month, year)
+        return self._dia_solto(each) if month is None else self._ano(each.dia, month, year)
 
-    def _dia_solto(self, day: int) -> date | None:
+    def _dia_solto(self, each: _Elemento) -> date | None:
+        """Return the next such day. If its weekday contradicts the text, but the same day of another month that the
+        message names does not, return the day of that month: "segunda 07/09 e terça dia 8".
+        """
         month = self.hoje.replace(day=1)
-        if day < self.hoje.day:
+        if each.dia < self.hoje.day:
             month = (month + timedelta(days=31)).replace(day=1)
-        return _make_date(month.year, month.month, day)
+        found = _make_date(month.year, month.month, each.dia)
+        if each.semana is None or (found is not None and found.weekday() == each.semana):
+            return found
+        months = {int(said[1]) for said in islice(_DAY_AND_MONTH.finditer(self.livre), 60)}
+        others = (self._ano(each.dia, number, None) for number in sorted(months))
+        return next((day for day in others if day is not None and day.weekday() == each.semana), found)
 
     def _ano(self, day: int, month: int, year: int | None) -> date | None:
         if year is not None:
@@ -306,8 +356,9 @@ def feriados(year: int) -> frozenset[date]:
     return frozenset({date(year, *each) for each in fixed} | {easter - timedelta(days=2), easter + timedelta(days=60)})
 
 
+_STATE_BEHIND = re.compile(r" ?[/,(-]? ?rn\b")
 _NOMES = re.compile(
-    r"\b(?:(?P<natal>natal)|(?P<santa>sexta(?:[- ]feira)? (?:santa|da paixao))|(?P<pascoa>pascoa)|(?P<corpus>corpus christi)"
+    r"\b(?:(?P<natal>natal)|(?P<santa>sex(?:ta)?(?:[- ]feira)? (?:santa|da paixao))|(?P<pascoa>pascoa)|(?P<corpus>corpus christi)"
     r"|(?P<finados>finados)|(?P<carnaval>carnaval)|(?P<novo>ano novo)|(?P<virada>reveillon))\b"
 )
 
@@ -322,6 +373,14 @@ def feriados_com_nome(livre: str, hoje: date) -> Iterator[Condicao]:
         years = (hoje.year, hoje.year + 1)
         days = (day for year in years for day in _datas_do_nome(each.lastgroup or "", year) if day >= hoje)
         yield Condicao(each.start(), each.end(), datas=frozenset(days))
+
+
+def dias_de_feriados(livre: str, hoje: date) -> Iterator[Dias]:
+    """Yield a holiday of one day as a day. Call this function only if the message names no other day."""
+    for each in feriados_com_nome(livre, hoje):
+        is_town = livre.endswith(("em ", "natal/"), 0, each.inicio) or _STATE_BEHIND.match(livre, each.fim)
+        if each.datas and not is_town and livre[each.inicio : each.fim] not in ("carnaval", "reveillon"):
+            yield Dias(each.inicio, each.fim, (Dia(each.inicio, each.fim, min(each.datas)),))
 
 
 def _datas_do_nome(name: str, year: int) -> tuple[date, ...]:
@@ -370,6 +429,9 @@ def _run(livre: str, at: int) -> Iterator[_Elemento]:
         yield each
         listed = listed or found["dia"] is not None
         step = _SEP.match(livre, each.fim)
+        if step is None and count == 0 and (into := _INTO.match(livre, each.fim)) is not None:
+            link, at, count = "fim", into.end(), count + 1
+            continue
         if step is None and each.mes is None and (spaced := _NEXT_DAY.match(livre, each.fim)) is not None:
             link, at, count = "lista", spaced.end(), count + 1
             continue
@@ -385,10 +447,11 @@ def _elemento(found: re.Match[str], link: str) -> _Elemento | None:
         return None
     number = int(month) if month else _month(name) if name else None
     if number is not None and not 1 <= number <= 12:  # "dia 9 / 24h": the second number is not a month
-        return _Elemento(found.start(), found.end("d"), day, None, None, True, link) if labelled else None
+        return _Elemento(found.start(), found.end("d"), day, None, None, None, True, link) if labelled else None
     year = None if number is None else found["a"] or found["ap"] or found["at"] or found["am"]
     firm = bool(labelled or before or behind)
-    return _Elemento(found.start(), found.end(), day, number, int(year) if year else None, firm, link)
+    weekday = _SEMANA.get((before or behind or "")[:3])
+    return _Elemento(found.start(), found.end(), day, number, int(year) if year else None, weekday, firm, link)
 
 
 def _is_day(livre: str, found: re.Match[str], each: _Elemento, count: int) -> bool:
@@ -402,7 +465,7 @@ def _is_day(livre: str, found: re.Match[str], each: _Elemento, count: int) -> bo
         return True
     if _HOURISH.match(livre, found.end("d")) and _MONTH_SOON.match(livre, found.end("d")) is None:
         return False
-    return _CLOSED.match(livre, found.end()) is not None or _NEXT_DAY.match(livre, found.end()) is not None
+    return any(each.match(livre, found.end()) is not None for each in (_CLOSED, _NEXT_DAY, _INTO))
 
 
 def _is_listed(livre: str, each: _Elemento) -> bool:
@@ -429,7 +492,7 @@ def _is_weekday(livre: str, said: re.Match[str]) -> bool:
     word = said["wd"].rstrip(".")
     if word not in ("ter", "dom", "sex", "seg"):
         return True
-    if _LETTER_NEXT.match(livre, said.end()):
+    if _LETTER_NEXT.match(livre, said.end()) or _HOURS_NEXT.match(livre, said.end()):
         return True
     return _CLOSED.match(livre, said.end()) is not None or bool(_START.match(livre, said.end() + 1))
 

@@ -9,9 +9,10 @@ from datetime import date
 from itertools import islice
 from typing import TypeVar
 
+from app.contexts.leitura_grupos.marcas.ajustes_de_dias import com_datas, sem_excetuados
 from app.contexts.leitura_grupos.marcas.areas import areas, sem_iniciais_da_cidade
 from app.contexts.leitura_grupos.marcas.contatos import Contato, contatos, fones, ruido
-from app.contexts.leitura_grupos.marcas.datas import Calendario, com_barras, feriados_com_nome
+from app.contexts.leitura_grupos.marcas.datas import Calendario, com_barras, dias_de_feriados, feriados_com_nome
 from app.contexts.leitura_grupos.marcas.horas import espelhadas, turnos
 from app.contexts.leitura_grupos.marcas.lugares import Cidade, cidades, conhecidos, novos
 from app.contexts.leitura_grupos.marcas.lugares_ditos import com_a_unica_cidade, referencias, sem_dito_duas_vezes
@@ -28,9 +29,11 @@ from app.contexts.leitura_grupos.marcas.marca import (
     Preco,
     Turno,
     apagar,
+    entre,
+    linha_de,
 )
 from app.contexts.leitura_grupos.marcas.pagamentos import pagamentos
-from app.contexts.leitura_grupos.marcas.precos import combinar, precos
+from app.contexts.leitura_grupos.marcas.precos import combinar, precos, sem_substituidos
 from app.contexts.leitura_grupos.texto.texto import Texto, achados
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, frases, palavras_soltas
 from batuta.kernel import dataclass
@@ -39,12 +42,18 @@ _M = TypeVar("_M", bound=Marca)
 _STRUCK = re.compile(r"~[^~\n]{1,400}~")
 _WORKDAYS = re.compile(
     r"\b(?:dias?\s(?:uteis|util|norma(?:l|is)|de\ssemana)|(?:durante|na|de)\s(?:a\s)?semana(?!\s(?:q|que|proxima|seguinte|d[eo]\s(?:dia\s)?[\d\x02]))|semana(?=[\s:=-]{1,3}(?:r?\$|\d)))\b"
-    r"|(?<=\d\s)semana\b(?!\sq(?:ue)?\b)|(?<=k\s)semana\b|(?<=[\dk]\s\()semana\b"
+    r"|(?<=\d\s)sem\b(?=\s?[/|,;e]?\s?(?:r\$\s?)?\d)|(?<=\d\s)semana\b(?!\sq(?:ue)?\b)|(?<=k\s)semana\b|(?<=[\dk]\s\()semana\b"
 )
 _ASKING = re.compile(r"\b(?:ja|foi|sera)\b[^.!?;,\n]{0,25}$")
 _ASKED = re.compile(r"[^.!?;,\n]{0,60}\?")
 _PAID_BY = re.compile(r" (?:por|pel[oa]|com) (?:o |a )?(?:convenio|plano|sus|seguro|cooperativa|particular)\b")
 _SIGNS = re.compile(r"[❌🔒🚫⛔✖]|✅")
+# Matches the state of a place without an open shift: "a UPA Norte já está completa".
+_COMPLETE = re.compile(
+    r" (?:ja )?(?:ta|esta|foi|ficou)(?: tod[ao])? (?:complet[ao]|fechad[ao]|cobert[ao]|preenchid[ao]|lotad[ao])\b"
+)
+_WORKS_AT = re.compile(r"\b(?:trabalho|moro|estou|to) n[oa] $")
+_IS_OPEN = re.compile(r"[ *_:-]{0,3}(?:disponive(?:l|is)|abert[ao]|livres?|vag[ao]s?)\b")
 _CORRECTED = re.compile(
     r"\b(?:corrigindo|correcao|corrijo|errata|retificando|retificacao|ops|na\sverdade|digo|alias|perdao|erro\smeu"
     r"|(?:olhei|vi|botei|coloquei|falei|digitei)\serrado|errei|esperem|leia-se|melhor\sdizendo|quer\sdizer)\b"
@@ -106,19 +115,23 @@ def folha(
     known = conhecidos(texto, livre, vocabulario, regiao)
     livre = apagar(livre, known)
     dated = com_barras(apagar(livre, espelhadas(livre)))
-    days = list(Calendario.de(dated, hoje).ler(dated))
+    days = sem_excetuados(dated, list(Calendario.de(dated, hoje).ler(dated)))
+    if not any(each.dias or each.feriado for each in days):
+        days = sorted((*days, *dias_de_feriados(livre, hoje)), key=lambda each: each.inicio)
     livre = apagar(livre, (each for each in days if not each.feriado), DATADO)
     shifts = turnos(texto, livre)
+    days = com_datas(days, shifts)
     free_of_hours = apagar(livre, (each for each in shifts if each.das or each.horas))
     places = sem_dito_duas_vezes(texto.plano, known, novos(texto, apagar(livre, shifts), vocabulario, known, regiao))
     again = referencias(texto, apagar(free_of_hours, places), places)
     places = sorted((*places, *again), key=lambda each: each.inicio)
     towns = cidades(texto, vocabulario)
-    places = com_a_unica_cidade(texto, _afirmados(texto.plano, places), towns)
+    places = com_a_unica_cidade(texto, _sem_enganos(texto.plano, _afirmados(texto.plano, places)), towns)
     livre = apagar(free_of_hours, places)
     said = sem_iniciais_da_cidade(areas(texto, livre, vocabulario), places, texto.plano)
     specialities = _afirmados(texto.plano, said)
-    prices = precos(apagar(livre, specialities))
+    letters = [each for each in shifts if each.fim - each.inicio == 1 and livre[each.fim : each.fim + 1] == "."]
+    prices = sem_substituidos(texto.plano, precos(apagar(livre, (*specialities, *letters))), days)
     people = contatos(texto, apagar(livre, (*places, *specialities, *shifts, *prices)), phones, vocabulario)
     marks = _corrigidas(texto, livre, days, shifts, prices)
     return Folha(
@@ -155,7 +168,11 @@ def _fechados(texto: Texto, livre: str) -> list[Fechado]:
         if not _PAID_BY.match(texto.plano, words[each.fim - 1].fim)
         if not _is_asked(texto.plano, words[each.inicio].inicio, words[each.fim - 1].fim)
     ]
-    found.extend(Fechado(each.start(), each.end(), each[0]) for each in _SIGNS.finditer(livre))
+    found.extend(
+        Fechado(each.start(), each.end(), each[0])
+        for each in _SIGNS.finditer(livre)
+        if _IS_OPEN.match(livre, each.end()) is None
+    )
     return sorted(found, key=lambda each: each.inicio)
 
 
@@ -226,6 +243,28 @@ def _afirmados(plano: str, marks: Sequence[_M]) -> Sequence[_M]:
     """
     kept = [each for each in marks if not _is_denied(plano, each)] if "nao" in plano else marks
     return kept or marks
+
+
+def _sem_enganos(plano: str, places: Sequence[Lugar]) -> Sequence[Lugar]:
+    """Remove the place that a correction on the same line replaces: "na UPA Norte, ops, no Hospital Vida"."""
+    if len(places) < 2:
+        return places
+    places = [
+        each
+        for each in places
+        if not _COMPLETE.match(plano, each.fim) and not _WORKS_AT.search(plano, max(0, each.inicio - 20), each.inicio)
+    ] or places
+    for cue in islice(achados(_CORRECTED, plano, *_CORRECTS), 5):
+        line = linha_de(plano, cue.start())
+        before, after = entre(places, line[0], cue.start()), entre(places, cue.end(), line[1])
+        if (
+            len(before) == 1
+            and after
+            and len(plano[before[0].fim : cue.start()]) <= 12
+            and after[0].inicio - cue.end() <= 12
+        ):
+            places = [each for each in places if each is not before[0]]
+    return places
 
 
 def _retirados(marks: list[_M], line: int, cue: int, end: int) -> list[_M]:

@@ -56,11 +56,12 @@ _UNTIL = re.compile(r"\bate (?:as )?(?P<h>[0-2]?\d)(?:(?:h|:)(?P<m>[0-5]\d)| {0,
 # follow.
 _RUN = r"[dnmt]\b(?:(?: {0,2}[/,+] {0,2}(?:e )?| e | )[dnmt]\b){0,3}"
 _LETTERS = re.compile(
-    r"(?:\x02[ )(:|,*_>-]{0,4}|[\dk] ?\(|(?:\A|(?<=\n)|(?<=, )|(?<=; )|(?<=: )|(?<=/ )|(?<=\| )|(?<=\d )"
+    r"(?:\x02[ )(:|,*_>-]{0,4}|\x02 {0,2}\([^()\n\x02]{1,30}\)[ :*_>-]{1,4}|[\dk] ?\("
+    r"|(?:\A|(?<=\n)|(?<=, )|(?<=; )|(?<=: )|(?<=/ )|(?<=\| )|(?<=\d )"
     r"|(?<=k )|(?<=h )|(?<=\()|(?<=[\x01a-z] ))"
     rf"(?={_RUN} {{0,2}}(?:[):=>-]{{0,2}} {{0,2}}(?:r\$|\x02|\d\.\d{{3}}|\d{{3,4}}\b|\d(?:[.,]\d{{1,2}})? ?(?:k"
-    rf"|mil)\b)|[:=] ?\x01))|(?<=, )(?={_RUN}[.,;\n]|{_RUN}\Z))"
-    rf"(?P<letras>{_RUN})(?!')"
+    rf"|mil)\b)|[:=] ?\x01))|(?:(?<=, )|(?<=tod[ao]s )|(?<=tudo ))(?={_RUN}[.,;\n]|{_RUN}\Z))"
+    rf"(?P<letras>{_RUN})(?!'|\.? ?(?:sra|sr|senhora?|s)\b)"
 )
 _LENGTH_CODE = re.compile(r"\bp ?(?P<h>6|12|24)\b(?! ?(?:/|h\b|:))")
 _AMOUNT = re.compile(r"[ *_]{1,3}(?:\d\.\d{3}|\d{3,4}\b|\d(?:[.,]\d{1,2})? ?k\b)")
@@ -250,7 +251,10 @@ def _periodos(texto: Texto, livre: str) -> Iterator[Turno]:
         ):
             yield from (Turno(start, end, Periodo(name)) for name in found.valor.split("+"))
     for each in achados(_SKY, livre, *_SIGNS):
-        if DATADO in livre[livre.rfind("\n", 0, each.start()) + 1 : each.start()]:
+        line = livre.rfind("\n", 0, each.start()) + 1
+        if DATADO in livre[line : each.start()] or (
+            not livre[line : each.start()].strip(" *_-") and DATADO in livre[:line]
+        ):
             yield Turno(each.start(), each.end(), Periodo.DIURNO if each[0] in "☀🌞" else Periodo.NOTURNO)
 
 

@@ -299,7 +299,7 @@ class _Nomes:
             return False
         if self._vocabulario.especialidades.em([word], 0) is not None and word.texto not in self._generic:
             return False
-        return not cased or self._is_upper(word)
+        return not cased or self._is_upper(word) or {before.texto, word.texto} <= self._generic
 
     def _lugar(self, words: list[Palavra]) -> Lugar | None:
         words, state = self._ate_o_estado(words)

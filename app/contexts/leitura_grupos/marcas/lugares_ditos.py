@@ -12,6 +12,9 @@ from app.contexts.leitura_grupos.marcas.marca import Lugar, entre
 from app.contexts.leitura_grupos.texto.texto import Texto, chave
 
 _PRICED = re.compile(r"[ *_]{0,2}(?:[:=-] {0,2})?(?:r\$|\d)|[ *_]{0,2}:")
+_EQUALS = re.compile(r"\b([a-z]{2,6}) ?= ?$")
+_BRACKETED = re.compile(r" ?\(([a-z]{3,6})\)")
+_LABEL = re.compile(r"(?:\A|\n)[^a-z0-9\n]{0,8}(?:hospital|unidade|clinica|local)[ *_]{0,2}:")
 _SAME_AS = re.compile(
     r" {0,2}= {0,2}|[ .,*_]{1,5}(?:digo|alias|quer dizer|corrigindo)[ :,.*_]{1,3}(?:(?:n?[oa]|e n[oa]) )?"
 )
@@ -38,21 +41,46 @@ def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar
     named = {each.nome: each for each in reversed(places)}
     if len(named) < 2:
         return []
+    short = _abreviados(texto, places)
     heads: dict[str, list[Lugar]] = {}
     for each in named.values():
         for word in set(chave(each.nome).split(" ")) - LINKS:
             heads.setdefault(word, []).append(each)
-    return [
+    again = [
+        replace(short[word.texto], inicio=word.inicio, fim=word.fim, confianca=0.8)
+        for word in (texto.palavras if short else ())
+        if word.texto in short and word.inicio > short[word.texto].fim and livre[word.inicio : word.fim] == word.texto
+    ]
+    taken = {each.inicio for each in again}
+    return again + [
         replace(heads[word.texto][0], inicio=word.inicio, fim=word.fim, confianca=0.8)
         for word in texto.palavras
         if len(heads.get(word.texto, ())) == 1
+        and word.inicio not in taken
         and word.inicio > heads[word.texto][0].fim
         and livre[word.inicio : word.fim] == word.texto
+        and not _LABEL.search(livre, max(0, word.inicio - 12), word.fim + 3)
         and (
             heads[word.texto][0].nome.lower().startswith(word.texto)
             or (word.texto not in listas()[0] and _PRICED.match(livre, word.fim))
         )
     ]
+
+
+def _abreviados(texto: Texto, places: Sequence[Lugar]) -> dict[str, Lugar]:
+    """Return the abbreviations that the message explains: "VC = Hospital Vale Claro", "Hospital Vale Claro (HVC)"."""
+    found: dict[str, Lugar] = {}
+    for each in places:
+        said = _EQUALS.search(texto.plano, max(0, each.inicio - 12), each.inicio)
+        if said is None and (said := _BRACKETED.match(texto.plano, each.fim)) is not None:
+            initials = "".join(word[0] for word in chave(each.nome).split() if word not in LINKS)
+            said = said if said[1] == initials else None
+        if said is None:
+            continue
+        first, last = texto.trecho(*said.span(1))
+        if texto.fonte[first:last].isupper():
+            found.setdefault(said[1], each)
+    return found
 
 
 def com_a_unica_cidade(texto: Texto, places: Sequence[Lugar], towns: Sequence[Cidade]) -> list[Lugar]:

@@ -15,7 +15,8 @@ _REGIME = re.compile(
 )
 _ON_THE_SPOT = re.compile(
     r"\b(?:a {0,2}vista|no ato|na h(?:ora|r)|ao sair|na saida|no (?:mesmo )?dia do plantao|no mesmo dia"
-    r"|(?:no|ao) (?:fim|final|termino) do plantao|(?:pago|pagamento|pgto|pagto) (?:no dia|imediato|na entrega))\b"
+    r"|(?:no|ao) (?:fim|final|termino) do plantao|(?:pix|pago|pagamento|pgto|pagto) "
+    r"(?:(?:no|mesmo) dia|ao (?:fim|final|termino)|imediato|na entrega))\b(?! \d)"
 )
 _DAYS = re.compile(
     r"(?P<n>\d(?<!\w\d)(?<!\bos \d)(?<!\bas \d)(?<!\bpelos \d)(?<!\bpor \d)(?:\d{0,2}(?= {0,2}dias\b)|\d?[05](?=d\b)))"
@@ -28,7 +29,7 @@ _DAY = re.compile(
     r"(?:(?:todo|no|ate|o|em|na|conta|sempre|via|pix|cooperativa|empresa|pj|pf|rpa|scp) ){0,3}"
     r"dia (?P<n>\d{1,2})(?!\d| {0,2}/ {0,2}\d| {0,2}de [jfmasond][a-z]{2})"
     r"|\btodo dia (?P<t>\d{1,2})(?!\d| {0,2}/)|\bdia (?P<s>\d{1,2}) do mes\b"
-    r"|(?:\b(?:pj|pf|rpa|scp),|^(?:pj|pf|rpa|scp)) dia (?P<r>\d{1,2})(?= {0,2}(?:[.;\n]|$))",
+    r"|\b(?:pj|pf|rpa|scp|pix)(?:,| ?[|/•-])? dia (?P<r>\d{1,2})(?= {0,2}(?:[.;\n]|$))",
     re.MULTILINE,
 )
 _PAID_ON = re.compile(
@@ -55,6 +56,7 @@ _AT_ONCE = (
     "do plantao",
     "no dia",
     "imediato",
+    " ao ",
     "entrega",
 )
 _inicio = attrgetter("inicio")

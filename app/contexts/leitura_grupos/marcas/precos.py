@@ -1,12 +1,12 @@
 """Find the prices of shifts. Years, phone numbers, hours and quantities are excluded."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import zip_longest
 
-from app.contexts.leitura_grupos.marcas.marca import Combinar, Preco
+from app.contexts.leitura_grupos.marcas.marca import Combinar, Dias, Preco, entre
 from app.contexts.leitura_grupos.texto.texto import Texto, achados
 from app.contexts.leitura_grupos.texto.vocabulario import frases
 
@@ -78,6 +78,27 @@ _PAIR = r"[a-z\x01\x02]{1,8}\.? ?/ ?[a-z\x01\x02]{1,8}"
 _SIDE_BY_SIDE = re.compile(rf"(?<=[\dk])/(?=(?:{_AMOUNT}) {{0,2}}\(?{_PAIR})")
 
 
+_DENIED = re.compile(r"\bnao (?:e|sao|paga|pagam|sera)? ?mais (?:de )?(?:r\$ ?)?$")
+_RAISED = re.compile(
+    r"\b(?:subiu|aumentou|mudou|passou|corrigido|atualizado|reajustado)(?: o valor)? (?:para?|pra|p/?) ?(?:r\$ ?)?$"
+)
+
+
+def sem_substituidos(plano: str, found: list[Preco], days: Sequence[Dias]) -> list[Preco]:
+    """Remove prices that the author takes back: "não é mais 1.300, agora 1.600", or "1.300", then "valor subiu para
+    1.600". A new price of a single day replaces nothing.
+    """
+    if len(found) < 2:
+        return found
+    left = [each for each in found if not _DENIED.search(plano, max(0, each.inicio - 30), each.inicio)] or found
+    for place, each in enumerate(left):
+        raised = _RAISED.search(plano, max(0, each.inicio - 40), each.inicio)
+        line = plano.rfind("\n", 0, each.inicio) + 1
+        if raised and len({other.reais for other in left[:place]}) == 1 and not entre(days, line, each.inicio):
+            return left[place:]
+    return left
+
+
 def precos(livre: str) -> list[Preco]:
     """Return prices in text order. If a price is a range, only its lower end is returned. Extra pay is ignored."""
     found: list[Preco] = []
@@ -140,10 +161,16 @@ def _preco(livre: str, each: re.Match[str]) -> Preco | None:
     return Preco(start, each.end(), amount, hourly, net, max(shifts, 1), each["mais"] is not None, sure)
 
 
+_SHIFT_BEFORE = re.compile(r"(?:\bs[dn]|\x01) $")
+
+
 def _is_alone(livre: str, each: re.Match[str]) -> bool:
-    """Return whether a number such as "1.9" is the only text on its line and means thousands of reais."""
-    before, after = livre[max(0, each.start() - 1) : each.start()], livre[each.end() : each.end() + 1]
-    return before in ("", "\n") and after in ("", "\n") and re.fullmatch(r"\d[.,]\d{1,2}", each["n"]) is not None
+    """Return whether a number such as "1.9" means thousands of reais: it ends a line, and is alone on the line or behind
+    a shift.
+    """
+    before, after = livre[max(0, each.start() - 4) : each.start()], livre[each.end() : each.end() + 1]
+    is_first = before[-1:] in ("", "\n") or _SHIFT_BEFORE.search(before) is not None
+    return is_first and after in ("", "\n") and re.fullmatch(r"\d[.,]\d{1,2}", each["n"]) is not None
 
 
 def _is_bare_price(each: re.Match[str], before: str, after: str, amount: Decimal) -> bool:

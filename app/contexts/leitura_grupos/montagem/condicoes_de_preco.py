@@ -2,9 +2,7 @@
 
 import re
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from itertools import groupby, islice, pairwise
@@ -14,6 +12,17 @@ from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.horas import DURACAO, horas_entre, periodo_das_horas
 from app.contexts.leitura_grupos.marcas.lugares import Cidade
 from app.contexts.leitura_grupos.marcas.marca import Area, Condicao, Dias, Lugar, Marca, Preco, Turno, entre, linha_de
+from app.contexts.leitura_grupos.montagem.dias_de_plantao import (
+    BULLET,
+    begins_shift,
+    datas_de,
+    datas_de_precos,
+    dia_fechado,
+    has_own_place,
+    is_own_day,
+    sem_fds_repetido,
+    sem_manchete,
+)
 from app.contexts.leitura_grupos.montagem.dias_ditos import sem_conversa, so_os_ditos
 from app.contexts.leitura_grupos.texto.texto import chave
 from app.contexts.leitura_grupos.texto.vocabulario import palavras_soltas
@@ -21,9 +30,7 @@ from app.contexts.leitura_grupos.tipos import Periodo
 from batuta.kernel import dataclass
 
 _inicio = attrgetter("inicio")
-_BULLET = re.compile(r"[^a-z0-9]{0,6}")
 _AND = re.compile(r" {0,2}(?:e|ou|/|,) {0,2}")
-_WEEK_OF = re.compile(r"\bsemana (?:\d ?[(:-] ?|d[eo] (?:dia )?|\(|: ?)$")
 _NEXT_TO = re.compile(r" {0,2}[/|] {0,2}")
 _OPENS = re.compile(r"[ :=-]{0,3}\(?")
 _ALNUM = re.compile(r"[a-z0-9]+")
@@ -94,12 +101,10 @@ class Alvo:
 
 
 def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
-    """Return every price with its conditions. Also return the days of shifts, without the days that are only
-    conditions.
-    """
-    priced = {id(each): each for each in _datas_de_precos(folha)}
+    """Return every price with its conditions, and the days that are not conditions but days of shifts."""
+    priced = {id(each): each for each in datas_de_precos(folha)}
     days = [each for each in folha.dias if not each.feriado and id(each) not in priced]
-    dates = [Condicao(each.inicio, each.fim, datas=_datas(each)) for each in priced.values()]
+    dates = [Condicao(each.inicio, each.fim, datas=datas_de(each)) for each in priced.values()]
     loose = [each for each in folha.dias if each.solto]
     has_dates = any(not each.solto for each in days)
     fortes = [each for each in folha.areas if not each.fraca]
@@ -118,14 +123,14 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
     for each in days:
         if not each.solto:
             kept.append(each)
-        elif has_dates and (closed := _dia_fechado(folha, each, days)) is not None:
+        elif has_dates and (closed := dia_fechado(folha, each, days)) is not None:
             kept.append(closed)
-        elif id(each) in conditions and (has_dates or free):
+        elif id(each) in conditions and (has_dates or free) and not is_own_day(folha, each, free):
             continue
-        elif not has_dates or _begins_shift(folha, each):
+        elif (has_dates and has_own_place(folha, each)) or not has_dates or begins_shift(folha, each):
             kept.append(each)
     kept = sem_conversa(folha, kept)
-    kept = so_os_ditos(_sem_manchete(folha, _sem_fds_repetido(folha, kept)))
+    kept = so_os_ditos(folha.texto.plano, sem_manchete(folha, sem_fds_repetido(folha, kept)))
     kept_ids = {id(each) for each in kept}
     found = []
     elsewhere = _Alhures.de(folha)
@@ -147,72 +152,6 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
             )
         )
     return found, kept
-
-
-def _datas(run: Dias) -> frozenset[date]:
-    return frozenset(day.data for day in run.dias)
-
-
-def _datas_de_precos(folha: Folha) -> Iterator[Dias]:
-    """Yield dates that only say when a price applies: "07/09 (feriado): R$ 2.400" below the shift of 07/09."""
-    runs = [each for each in folha.dias if each.dias and not each.solto and not each.feriado]
-    if len(runs) < 2 or not folha.precos:
-        return
-    times = Counter(day for each in runs for day in _datas(each))
-    plano = folha.livre
-    for each in runs:
-        line = linha_de(plano, each.inicio)
-        earlier = entre(folha.precos, line[0], each.inicio)[-1:]
-        is_behind = bool(earlier) and plano[earlier[0].fim : each.inicio] == " "
-        price = earlier[0] if is_behind else next(iter(entre(folha.precos, each.fim, line[1])), None)
-        if price is None or any(times[day] < 2 for day in _datas(each)):
-            continue
-        since = earlier[0].fim if earlier and not is_behind else 0
-        start = max(line[0], since, *(plano.rfind(sign, line[0], each.inicio) for sign in (". ", ";")))
-        if entre(folha.lugares, start, price.fim) or entre(folha.dias, each.fim, price.inicio)[1:]:
-            continue
-        if not any(mark.periodo or mark.das for mark in entre(folha.turnos, start, max(each.fim, price.inicio))):
-            yield each
-
-
-def _dia_fechado(folha: Folha, each: Dias, days: Sequence[Dias]) -> Dias | None:
-    """Return the dates of a weekday that the message declares taken: "só a quinta já está coberta" (only Thursday is
-    taken). Return None if the message has no such dates.
-    """
-    after = entre(folha.fechados, each.fim, each.fim + 20)
-    if not each.semana or not after or after[0].sinal or "\n" in folha.texto.plano[each.fim : after[0].inicio]:
-        return None
-    named = {
-        day.data: day for run in days[:60] if not run.solto for day in run.dias if day.data.weekday() in each.semana
-    }
-    found = tuple(replace(day, inicio=each.inicio, fim=each.fim) for day in named.values())
-    return replace(each, dias=found, solto=False) if found else None
-
-
-def _sem_fds_repetido(folha: Folha, days: list[Dias]) -> list[Dias]:
-    """Remove the words for the weekend if the message also names its days: "fim de semana: sábado SD, domingo SN"."""
-    if len(days) < 2:
-        return days
-    named = [
-        each
-        for each in days
-        if not (each.solto and each.semana == {5, 6} and folha.texto.plano[each.inicio : each.inicio + 1] == "f")
-    ]
-    return named or days[:1]
-
-
-def _sem_manchete(folha: Folha, days: list[Dias]) -> list[Dias]:
-    """Remove the days in a headline if they only announce the days below it: "Lista da semana de 09 a 15/11"."""
-    named = [each for each in days if not _WEEK_OF.search(folha.texto.plano, max(0, each.inicio - 20), each.inicio)]
-    days = named or days
-    head, rest = days[:1], days[1:]
-    below = {day.data for each in rest for day in each.dias if each.semana}
-    if head and head[0].dias and all(day.data in below for day in head[0].dias):
-        return rest if not entre(folha.turnos, *linha_de(folha.texto.plano, head[0].inicio)) else days
-    if len(rest) < 3 or len(head[0].dias) < 4:
-        return days
-    spanned = {day.data for day in head[0].dias}
-    return rest if all(day.data in spanned for each in rest for day in each.dias) else days
 
 
 def _presos(folha: Folha, candidates: Sequence[Marca]) -> dict[int, list[Marca]]:
@@ -420,7 +359,7 @@ def _com_cabeca(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[
     for price in folha.precos:
         start, _ = linha_de(plano, price.inicio)
         head = next(iter(entre(candidates, start, price.inicio)), None)
-        if head is None or not _BULLET.fullmatch(plano, start, head.inicio) or not _COLON.match(plano, head.fim):
+        if head is None or not BULLET.fullmatch(plano, start, head.inicio) or not _COLON.match(plano, head.fim):
             continue
         marks = held.setdefault(id(price), [])
         kind = (Dias, Condicao) if isinstance(head, Dias | Condicao) else type(head)
@@ -436,7 +375,12 @@ def _vizinhas(each: Marca, others: Sequence[Marca]) -> Sequence[Marca]:
         return [other for other in others if isinstance(other, Dias | Condicao) and not _e_comprimento(each)]
     if not isinstance(each, Dias | Condicao):
         return ()
-    return [other for other in others if isinstance(other, Dias | Condicao) or _e_comprimento(other)]
+    is_kind = each.feriado or isinstance(each, Condicao)
+    return [
+        other
+        for other in others
+        if isinstance(other, Dias | Condicao) or _e_comprimento(other) or (is_kind and isinstance(other, Turno))
+    ]
 
 
 def _e_comprimento(mark: Marca) -> bool:
@@ -464,21 +408,6 @@ def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
                 return 99
         at = next_at
     return cost
-
-
-def _begins_shift(folha: Folha, each: Dias) -> bool:
-    """Return whether a weekday among dates is a separate day of a shift.
-
-    There are two cases. In the first, the weekday begins a line that has a shift but neither a date nor a price. In the
-    second, a shift directly follows the weekday, and another shift separates the weekday from each date of the line.
-    """
-    line = linha_de(folha.texto.plano, each.inicio)
-    if _BULLET.fullmatch(folha.texto.plano, line[0], each.inicio) and entre(folha.turnos, *line):
-        return not entre(folha.precos, *line) and all(other.solto for other in entre(folha.dias, *line))
-    for other in entre(folha.dias, *linha_de(folha.texto.plano, each.inicio)):
-        if not other.solto and not entre(folha.turnos, other.fim, each.inicio):
-            return False
-    return bool(entre(folha.turnos, each.fim, each.fim + 5))
 
 
 def _only_condition(folha: Folha, price: Preco, mark: Marca, elsewhere: "_Alhures") -> bool:
@@ -517,7 +446,16 @@ class _Alhures:
     @classmethod
     def de(cls, folha: Folha) -> "_Alhures":
         first = {each.nome: each.inicio for each in reversed(folha.areas)}
-        return cls(frozenset(periodo_de(each) for each in folha.turnos if _is_far_from_prices(folha, each)), first)
+        shifts = (each for each in folha.turnos if not _is_closed(folha, each))
+        return cls(frozenset(periodo_de(each) for each in shifts if _is_far_from_prices(folha, each)), first)
+
+
+def _is_closed(folha: Folha, each: Turno) -> bool:
+    """Return whether the line of a shift says that the shift is taken: "Obs.: SN do dia 12 já preenchido"."""
+    if not folha.fechados:
+        return False
+    line = linha_de(folha.texto.plano, each.inicio)
+    return bool(entre(folha.fechados, *line)) and len(entre(folha.turnos, *line)) == 1
 
 
 def _is_last_of_several(folha: Folha, price: Preco, mark: Marca) -> bool:

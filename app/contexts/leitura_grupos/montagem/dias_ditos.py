@@ -9,6 +9,7 @@ from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.marca import Dias, Marca, entre, linha_de
 
 _STOP = re.compile(r"[.!?;] ")
+_SINCE = re.compile(r"\ba partir d[eo] (?:dia )?$")
 _DIGIT = re.compile(r"\d")
 _OF_SHIFTS = re.compile(
     r"\b(?:precis|vagas?\b|plant|quem\b|alguem\b|cobr|pass[oa]|abert|descob|falt|urgen|livre|dispon|sobr|escala)"
@@ -41,12 +42,13 @@ def _frase_de(plano: str, mark: Marca) -> tuple[int, int]:
     return start, line[1] if end is None else end.start()
 
 
-def so_os_ditos(days: list[Dias]) -> list[Dias]:
-    """If a message names weekdays of a month and then lists dates, keep only the listed dates: "toda sexta e sábado de
-    maio: 01/05, 02/05".
-    """
+def so_os_ditos(plano: str, days: list[Dias]) -> list[Dias]:
+    """Of the weekdays of a month, keep the dates that the message lists: "toda sexta e sábado de maio: 01/05, 02/05"."""
+    implied = [each for each in days if each.semana and not each.solto and len(each.dias) > 1]
+    if implied:
+        days = [each for each in days if not _SINCE.search(plano, max(0, each.inicio - 24), each.inicio)] or days
     listed = {day.data for each in days if not each.semana for day in each.dias}
-    implied = [each for each in days if each.semana and not each.solto and len(each.dias) > 3]
+    implied = [each for each in implied if len(each.dias) > 3]
     if len(listed) < 2 or not implied or not listed <= {day.data for each in implied for day in each.dias}:
         return days
     return [

@@ -5,15 +5,19 @@ Each sequence of days on a line becomes one block. A heading or a note becomes a
 apply to the blocks below it, a note's marks to the blocks above it.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 
 from app.contexts.leitura_grupos.marcas.datas import feriados
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.marca import Area, Combinar, Dias, Fechado, Lugar, Marca, Preco, Turno, entre
 from app.contexts.leitura_grupos.montagem.condicoes_de_preco import Regra
 from batuta.kernel import dataclass
+
+# Matches the end of a sentence and the beginning of the next.
+_SENTENCE = re.compile(r"[.!?;] +(?!e |dias? )[a-z]{3}")
 
 
 @dataclass(slots=True)
@@ -52,7 +56,7 @@ def blocos(folha: Folha, dias: Sequence[Dias], regras: Sequence[Regra]) -> list[
         if start == end:
             continue
         parts = [entre(kind, start, end) if kind else () for kind in kinds]
-        runs = _sem_o_fechado(_juntos(entre(dias, start, end), parts), folha.texto.plano, parts[-1])
+        runs = _sem_o_fechado(_juntos(folha.texto.plano, entre(dias, start, end), parts), folha.texto.plano, parts[-1])
         if runs:
             line = _partida(folha.texto.plano, start, end, runs, parts, by_price)
         else:
@@ -94,14 +98,18 @@ def _sem_anuncio(found: list[Bloco]) -> list[Bloco]:
     ]
 
 
-def _juntos(runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) -> list[Dias]:
+def _juntos(plano: str, runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) -> list[Dias]:
     """Merge sequences of days with only ordinary words between them: "sábado (10/01) e domingo (11/01)".
 
     Numbers select certain dates of the named weekdays: "terças e quintas de agosto (11, 13, 20)".
     """
     kept: list[Dias] = []
     for run in runs:
-        if kept and not any(entre(kind, kept[-1].fim, run.inicio) for kind in parts):
+        if (
+            kept
+            and not any(entre(kind, kept[-1].fim, run.inicio) for kind in parts)
+            and not _SENTENCE.search(plano, kept[-1].fim, run.inicio)
+        ):
             last = kept[-1]
             named = () if _tells_which(last, run) else last.dias
             days = {day.data: day for day in (*named, *run.dias)}
@@ -244,6 +252,8 @@ def _herdados(found: list[Bloco]) -> list[Bloco]:
         below = found[place + 1 : stop]
         is_headed = bool(result) and bool(result[-1].lugares) and result[-1].dias is None
         heirs = _herdeiros(each, below, is_headed) if each.so_dias else []
+        if heirs and each.lugares and not heirs[0].lugares and _ha_outro_dia(found, each):
+            heirs = []
         if heirs:
             whose = {id(other) for other in heirs}
             result.append(replace(each, dias=None))
@@ -266,7 +276,24 @@ def _herdeiros(head: Bloco, below: list[Bloco], is_headed: bool) -> list[Bloco]:
     for test, least in zip(tests, (2 if head.lugares or is_headed else 1, 2, 2), strict=True):
         if len(heirs := [each for each in below if test(each)]) >= least:
             return heirs
-    return []
+    listed = [*takewhile(_e_so_um_turno, below)]
+    has_state = all(each.regras for each in listed) or any(each.fechados for each in listed)
+    return listed if len(listed) > 1 and has_state else []
+
+
+def _ha_outro_dia(found: list[Bloco], head: Bloco) -> bool:
+    """Return whether another day of the message has no shift of its own, so that a list of shifts applies to both."""
+    below = (*found[1:], None)
+    return any(
+        each is not head and each.so_dias and (after is None or not _e_so_um_turno(after))
+        for each, after in zip(found, below, strict=True)
+    )
+
+
+def _e_so_um_turno(each: Bloco) -> bool:
+    """Return whether a line has one shift, and at most its price and its state: "🌙 SN – R$ 1.600", "SN: coberto"."""
+    stated = sum(bool(shift.periodo or shift.das) for shift in each.turnos)
+    return stated == 1 and len(each.regras) < 2 and not (each.lugares or each.areas)
 
 
 def _com_dias(head: Bloco, heir: Bloco) -> Bloco:

@@ -16,12 +16,18 @@ from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.horas import periodo_das_horas, periodo_do_inicio
 from app.contexts.leitura_grupos.marcas.marca import Area, Dia, Lugar, Marca, Turno, entre, linha_de
 from app.contexts.leitura_grupos.marcas.pagamentos import forma
-from app.contexts.leitura_grupos.montagem.condicoes_de_preco import Alvo, Regra, horas_do, por_plantao, regras
+from app.contexts.leitura_grupos.montagem.condicoes_de_preco import (
+    Alvo,
+    Regra,
+    horas_do,
+    por_plantao,
+    regras,
+)
 from app.contexts.leitura_grupos.montagem.contato_da_vaga import Pessoas
 from app.contexts.leitura_grupos.montagem.linhas import Bloco, blocos
 from app.contexts.leitura_grupos.montagem.ocupadas import Fechadas
 from app.contexts.leitura_grupos.montagem.onde import Onde, Planta
-from app.contexts.leitura_grupos.montagem.ordem import em_ordem, em_paralelo
+from app.contexts.leitura_grupos.montagem.ordem import em_ordem, em_paralelo, por_area
 from app.contexts.leitura_grupos.texto.texto import chave, contem
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, palavras
 from app.contexts.leitura_grupos.tipos import Campo, Derivacao, Forma, Periodo, VagaDita, VagaLida, ValorTipo
@@ -48,6 +54,9 @@ _LEFT = re.compile(
 )
 # Parts of words. A text that contains none of them cannot match ``_LEFT`` and is not searched.
 _LEAVES = ("rest", "sobr", "falt", "so fic")
+_EVERYWHERE = re.compile(
+    r"[ ,:*_-]{1,3}(?:(?:n[oa]s|para?|pra|p/|em) )?(?:(?:os|as) )?(?:dois|duas|tres|ambos|ambas|tod[oa]s)\b"
+)
 _SAME = re.compile(r"[^\n]{0,25}\b(?:tbm|tb|tambem|idem|mesm[oa]s? (?:horarios?|turnos?|esquema|coisa))\b")
 
 
@@ -105,6 +114,7 @@ class _Montador:
         self._onde_regras = Onde(planta, attrgetter("regras"))
         self._fechamentos = Fechadas(self._folha, self._blocos)
         self._fechados = self._fechamentos.blocos()
+        self._de_todos = self._area_de_todos()
         self._tomados = self._quais_tomados()
 
     def montar(self) -> Montagem:
@@ -188,6 +198,8 @@ class _Montador:
         if len(shifts) < 2:
             return list(product(areas, shifts))
         marks: list[Area | Turno] = sorted((*_fortes(block), *block.turnos), key=lambda mark: mark.inicio)
+        if (listed := por_area(marks, shifts)) is not None:
+            return listed
         if len(marks) != 2 * len(shifts):
             return list(product(areas, shifts))
         by_mark = {id(each.marca): each for each in shifts}
@@ -215,7 +227,16 @@ class _Montador:
         found = self._onde_lugares.de(place, segue=True)
         return _uma_vez(found)
 
+    def _area_de_todos(self) -> Sequence[Area]:
+        """Return the only speciality of a message that says that it applies everywhere: "pediatria nas duas"."""
+        strong = [each for each in self._folha.areas[:50] if not each.fraca]
+        if len({each.nome for each in strong}) != 1:
+            return ()
+        return strong[:1] if _EVERYWHERE.match(self._folha.texto.plano, strong[-1].fim) else ()
+
     def _areas(self, place: int) -> Sequence[Area]:
+        if self._de_todos:
+            return self._de_todos
         weak = [each for each in self._blocos[place].areas if each.fraca]
         own = _fortes(self._blocos[place])
         alone = weak and not own and not self._onde_areas.soltos

@@ -16,7 +16,7 @@ RESTA = re.compile(
     r"|(?<!nao )precis(?:o|a|amos|ando)|quem (?:pode|assume|cobre|quer|topa))\b"
 )
 _ABERTAS = re.compile(r"\b(?:abert[ao]s?|disponive(?:l|is))\b")
-_TICK_ENDS = re.compile(r"✅[ a-z]{0,12}$")
+_TICK_ENDS = re.compile(r"✅[ a-z]{0,12}$|✅ ?(?:ok )?dra?\b")
 _NUMBERS_BEFORE = re.compile(
     r"(?<![\w/:.,])(?:(?P<um>\d{1,2}) {0,2}(?:e|,) {0,2})?(?P<dois>\d{1,2})(?P<so> ?\(|[ ,:-]{1,2})$"
 )

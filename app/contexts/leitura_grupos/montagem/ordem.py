@@ -5,12 +5,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from app.contexts.leitura_grupos.marcas.folha import Folha
-from app.contexts.leitura_grupos.marcas.marca import Condicao, Marca, linha_de
-from app.contexts.leitura_grupos.montagem.condicoes_de_preco import Regra
+from app.contexts.leitura_grupos.marcas.marca import Area, Condicao, Marca, Turno, linha_de
+from app.contexts.leitura_grupos.montagem.condicoes_de_preco import Regra, periodo_de
 from app.contexts.leitura_grupos.montagem.linhas import Bloco
+from app.contexts.leitura_grupos.tipos import Periodo
 
 _EXPLICIT = "respectiv"
 _AND = re.compile(r" {0,2}e {0,2}(?:r\$ {0,2})?")
@@ -70,3 +71,34 @@ def _dar(blocos: Sequence[Bloco], rules: Sequence[list[Regra]], groups: Sequence
     for own, group in zip(rules, groups, strict=True):
         for each in group:
             each.regras = own
+
+
+class ComPeriodo(Protocol):
+    """A shift with its period."""
+
+    @property
+    def periodo(self) -> Periodo: ...
+
+
+_S = TypeVar("_S", bound=ComPeriodo)
+
+
+def por_area(marks: Sequence[Area | Turno], shifts: Sequence[_S]) -> Sequence[tuple[Area, _S]] | None:
+    """Return the shifts of each speciality, if each speciality is directly followed by its own shifts and one of them
+    has several: "clínico SD e SN, pediatra SN".
+    """
+    by_period = {each.periodo: each for each in shifts}
+    pairs: list[tuple[Area, _S]] = []
+    area: Area | None = None
+    for before, each in zip((None, *marks), marks, strict=False):
+        if isinstance(each, Area):
+            if isinstance(before, Area):
+                return None
+            area = each
+            continue
+        period = periodo_de(each)
+        if area is None or before is None or period not in by_period or each.inicio - before.fim > 4:
+            return None
+        pairs.append((area, by_period[period]))
+    areas = {each.nome for each, _ in pairs}
+    return pairs if len(areas) > 1 and len(pairs) > len(areas) and isinstance(marks[-1], Turno) else None

@@ -67,6 +67,31 @@ _WORD = re.compile(r"[a-z0-9]+")
 _BEHIND_NUMBER = re.compile(r"\d{4}[ -]?\d{4}[ ():-]{1,3}$")
 
 
+_WORD_BEFORE = re.compile(r"\b([a-z]+) $")
+_SAINTS = frozenset(("sao", "santo", "santa", "dom", "frei", "padre", "nossa", "senhora", "senhor"))
+# Capitalised words that are not a part of a name before a misspelt word.
+_BEFORE_SPECIALITY = frozenset(
+    (
+        "vaga",
+        "vagas",
+        "plantao",
+        "plantoes",
+        "medico",
+        "medica",
+        "clinico",
+        "escala",
+        "setor",
+        "preciso",
+        "precisa",
+        "precisamos",
+        "de",
+        "para",
+        "hospital",
+        "area",
+    )
+)
+
+
 def achados(pattern: re.Pattern[str], plano: str, *letters: str) -> Iterator[re.Match[str]]:
     """Yield the matches of a pattern. If the text contains none of ``letters``, the costly search is skipped."""
     return pattern.finditer(plano) if contem(plano, letters) else iter(())
@@ -124,7 +149,8 @@ class Texto:
         """Normalise a text. ``grafias`` corrects words with one wrong letter. ``escrita`` is the text after the blocks
         (``blocos/``) have rewritten it.
         """
-        plano = (fonte if escrita is None else escrita.texto).translate(_FOLDING)
+        written = fonte if escrita is None else escrita.texto
+        plano = written.translate(_FOLDING)
         lugares: tuple[int, ...] | None = None
         if "\x00" in plano:
             kept = [place for place, char in enumerate(plano) if char != "\x00"]
@@ -135,7 +161,9 @@ class Texto:
             right = {
                 each: meant[each.texto]
                 for each in (words if meant else ())
-                if each.texto in meant and not _BEHIND_NUMBER.search(plano, max(0, each.inicio - 13), each.inicio)
+                if each.texto in meant
+                and not _BEHIND_NUMBER.search(plano, max(0, each.inicio - 13), each.inicio)
+                and not _is_of_a_name(written, plano, lugares, each)
             }
             if right:
                 plano, lugares = _emendado(plano, lugares, right)
@@ -167,6 +195,18 @@ class Texto:
         first = bisect_left(self.palavras, inicio, key=_INICIO)
         last = bisect_left(self.palavras, fim, lo=first, key=_INICIO)
         return self.palavras[first:last]
+
+
+def _is_of_a_name(written: str, plano: str, lugares: Sequence[int] | None, word: Palavra) -> bool:
+    """Return whether a word is a part of a proper name, whose spelling is not corrected: "São Domingos", "Raimundo
+    Nonato".
+    """
+    before = _WORD_BEFORE.search(plano, max(0, word.inicio - 20), word.inicio)
+    if before is None:
+        return False
+    first, second = (at if lugares is None else lugares[at] for at in (before.start(1), word.inicio))
+    is_title = all(written[at].isupper() and written[at + 1 : at + 2].islower() for at in (first, second))
+    return before[1] in _SAINTS or (is_title and before[1] not in _BEFORE_SPECIALITY)
 
 
 def _palavras(plano: str) -> tuple[Palavra, ...]:

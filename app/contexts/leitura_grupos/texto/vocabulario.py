@@ -9,6 +9,8 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache
+from itertools import compress, count
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -19,6 +21,7 @@ from batuta.kernel import dataclass
 DADOS = Path(__file__).parents[1] / "dados"
 T = TypeVar("T")
 _LEAF: dict[str, Any] = {}
+_LETRAS = itemgetter(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ class Frases(Generic[T]):
     def todas(self, palavras: Sequence[Palavra]) -> Iterator[Achado[T]]:
         """Yield every vocabulary phrase that occurs among these words. Phrases do not overlap."""
         free, begins = 0, self._raiz
-        for place in [at for at, word in enumerate(palavras) if word[0] in begins]:
+        for place in compress(count(), map(begins.__contains__, map(_LETRAS, palavras))):
             if place < free:
                 continue
             found = self.em(palavras, place)
