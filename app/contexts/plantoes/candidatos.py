@@ -21,6 +21,7 @@ from typing import Final
 from app.contexts.leitura_grupos.api import chave
 from app.contexts.mensagens.api import CONTACTS_IN_A_WEEK, IMPEDIMENTOS
 from app.contexts.nomes.api import Dicionario, Nomes
+from app.contexts.plantoes.horario import condicao_de_conflito
 from app.contexts.plantoes.model import VagaDesconhecida
 from batuta.kernel import Clock, dataclass
 from batuta.sql import AsJson, Database, Dialect, Query, Reading, Row, load_text
@@ -171,9 +172,8 @@ def eh_parte(escrita: str, procuradas: Iterable[str]) -> bool:
 
 @cache
 def candidate_queries(dialect: Dialect) -> CandidateQueries:
-    text = (
-        (Path(__file__).parent / "candidatos.sql").read_text(encoding="utf-8").replace("{impedimentos}", IMPEDIMENTOS)
-    )
+    text = (Path(__file__).parent / "candidatos.sql").read_text(encoding="utf-8")
+    text = text.replace("{impedimentos}", IMPEDIMENTOS).replace("{conflito}", condicao_de_conflito("held", "wanted"))
     for name, kind in (("exatas", "text"), ("parciais", "text"), ("clientes", "uuid")):
         values = f"SELECT value FROM json_each(:{name})"
         if dialect == "postgres":

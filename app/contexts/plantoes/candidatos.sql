@@ -21,7 +21,7 @@ SELECT considered.*, count(*) OVER (PARTITION BY impedimento) AS quantos,
                 WHEN EXISTS (SELECT 1 FROM vagas AS held JOIN vagas AS wanted ON wanted.id = :id
                              WHERE held.cliente_id = doctor.id AND held.status = 'reservada' AND held.deleted_at IS NULL
                                AND held.data = wanted.data
-                               AND (held.periodo_id = wanted.periodo_id OR held.hora_inicio = wanted.hora_inicio)) THEN 'ja_tem_plantao'
+                               AND {conflito}) THEN 'ja_tem_plantao'
            END AS impedimento,
            CASE WHEN EXISTS (SELECT 1 FROM vagas AS worked WHERE worked.cliente_id = doctor.id AND worked.status = 'realizada') THEN 100 ELSE 0 END
            + CASE WHEN EXISTS (SELECT 1 FROM vagas AS worked WHERE worked.cliente_id = doctor.id AND worked.status = 'realizada'

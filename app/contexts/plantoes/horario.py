@@ -23,6 +23,14 @@ HORAS: Final[Mapping[Periodo, tuple[str, str]]] = {
 }
 # 6 is an earlier id of the afternoon.
 _POR_ID: Final = {**{PERIODO_ID[each]: hours for each, hours in HORAS.items()}, 6: HORAS[Periodo.TARDE]}
+# The parts of the day that each period covers: morning 1, afternoon 2, night 4.
+_PARTES: Final = {
+    **{PERIODO_ID[each]: parts for each, parts in (
+        (Periodo.MANHA, 1), (Periodo.TARDE, 2), (Periodo.DIURNO, 3), (Periodo.NOTURNO, 4), (Periodo.CINDERELA, 4),
+        (Periodo.H24, 7),
+    )},
+    6: 2,
+}  # fmt: skip
 _HORA: Final = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::[0-5][0-9])?")
 
 
@@ -50,6 +58,15 @@ def turno_de(vaga: Row | Mapping[str, Any], zone: ZoneInfo) -> Turno:
     if starts is None or ends is None:
         return Turno(inicio, day_ends)
     return Turno(inicio, datetime.combine(day if ends > starts else day + timedelta(days=1), ends, zone))
+
+
+def condicao_de_conflito(held: str, wanted: str) -> str:
+    """Return the SQL condition that two rows of ``vagas`` with the same date exclude each other: their periods cover
+    the same part of the day, or they begin at the same hour. The arguments are the aliases of the rows.
+    """
+    parts = " ".join(f"WHEN {id} THEN {parts}" for id, parts in _PARTES.items())
+    first, second = (f"CASE {alias}.periodo_id {parts} ELSE 0 END" for alias in (held, wanted))
+    return f"(({first}) & ({second}) > 0 OR {held}.hora_inicio = {wanted}.hora_inicio)"
 
 
 def _hora(text: str | None) -> time | None:

@@ -6,14 +6,16 @@ doctor again. The vacancy's state does not change, so it can still be offered to
 
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
+from functools import cache
+from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
 from app.contexts.nomes.api import Dicionario, Nomes
 from app.contexts.plantoes.candidatos import eh_a_mesma, formas_da_especialidade
-from app.contexts.plantoes.horario import turno_de
+from app.contexts.plantoes.horario import condicao_de_conflito, turno_de
 from batuta.kernel import dataclass
-from batuta.sql import Dialect, Query, Reading, Row, Transaction, load_queries
+from batuta.sql import Dialect, Query, Reading, Row, Transaction, load_text
 
 # Largest number of open vacancies that are considered, the earliest first.
 MOST: Final = 500
@@ -26,6 +28,13 @@ class SuggestionQueries:
     open: Query
     unfit: Query
     offer: Query
+
+
+@cache
+def suggestion_queries(dialect: Dialect) -> SuggestionQueries:
+    text = (Path(__file__).parent / "sugestoes.sql").read_text(encoding="utf-8")
+    text = text.replace("{conflito}", condicao_de_conflito("held", "vaga"))
+    return load_text(SuggestionQueries, text, "sugestoes.sql", dialect)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +57,7 @@ class Sugestoes:
     def __init__(self, dialect: Dialect, dicionario: Dicionario, zone: ZoneInfo) -> None:
         self._dicionario = dicionario
         self._zone = zone
-        self._queries = load_queries(SuggestionQueries, "sugestoes.sql", dialect)
+        self._queries = suggestion_queries(dialect)
 
     async def abertas(self, reading: Reading, *, now: datetime) -> VagasAbertas:
         """Read the open vacancies whose shift begins tomorrow or later."""

@@ -14,7 +14,7 @@ WHERE vaga.status IN ('aberta', 'anunciada') AND vaga.deleted_at IS NULL AND vag
   AND (EXISTS (SELECT 1 FROM vagas_ofertas AS offer WHERE offer.vaga_id = vaga.id AND offer.cliente_id = :cliente_id)
        OR EXISTS (SELECT 1 FROM vagas AS held WHERE held.cliente_id = :cliente_id AND held.status = 'reservada'
                   AND held.deleted_at IS NULL AND held.data = vaga.data
-                  AND (held.periodo_id = vaga.periodo_id OR held.hora_inicio = vaga.hora_inicio)));
+                  AND {conflito}));
 
 -- write offer: record an offer to a doctor, unless the same vacancy was offered before
 INSERT INTO vagas_ofertas (vaga_id, cliente_id, mensagem_id, por, created_at)

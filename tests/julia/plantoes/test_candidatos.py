@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from app.contexts.leitura_grupos.api import Periodo
 from app.contexts.plantoes.anuncios import Anuncio
 from app.contexts.plantoes.candidatos import Impedimento
 from app.contexts.plantoes.model import VagaDesconhecida
@@ -119,6 +120,25 @@ async def test_a_doctor_with_a_shift_at_that_time_is_not_offered_another(office:
     answer = await shifts(office).anuncios.anunciar(id, [busy], por="gestora")
     assert isinstance(answer, Anuncio)
     assert answer.recusadas == {busy: Impedimento.JA_TEM_PLANTAO}
+
+
+@pytest.mark.parametrize(
+    ("reserved", "offered", "free"),
+    [
+        (Periodo.H24, Periodo.TARDE, False),
+        (Periodo.MANHA, Periodo.DIURNO, False),
+        (Periodo.NOTURNO, Periodo.CINDERELA, False),
+        (Periodo.MANHA, Periodo.TARDE, True),
+        (Periodo.DIURNO, Periodo.NOTURNO, True),
+    ],
+)
+async def test_only_shifts_that_cover_the_same_part_of_the_day_exclude_each_other(
+    office: Office, reserved: Periodo, offered: Periodo, free: bool
+) -> None:
+    (doctor,) = await add_doctors(office, 1)
+    await shifts(office).plantoes.reservar(await add_vaga(office, periodo=reserved), doctor, por="gestora")
+    offer = await add_vaga(office, hospital="Hospital Inventado", periodo=offered)
+    assert set(await scores(office, offer)) == ({doctor} if free else set())
 
 
 async def test_a_vacancy_that_does_not_exist_has_no_candidates(office: Office) -> None:
