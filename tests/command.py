@@ -1,4 +1,4 @@
-"""Fixtures of tests that run the command, each in its own folder with a small application."""
+"""Fixtures for tests that run the ``batuta`` command. Each test has its own folder with a small application."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ not_work = 1
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder with a small application, and an environment without our settings."""
+    """A folder with a small application, and an environment without any Batuta settings."""
     (tmp_path / "program.py").write_text(PROGRAM)
     (tmp_path / "pyproject.toml").write_text('[tool.batuta]\napp = "program:work"\n')
     monkeypatch.chdir(tmp_path)

@@ -66,8 +66,8 @@ DIRECTLY_ONLY = {"TestAnApplicationsTable"}
 
 @dataclass(frozen=True)
 class Contents:
-    """Schema and rows of a database. ``more`` creates further tables. ``fill`` writes the rows, for a module whose tests
-    only read them.
+    """Schema and rows of a database. ``more`` creates additional tables. ``fill`` writes the rows, and is only for
+    modules whose tests do not change them.
     """
 
     tables: str
@@ -76,7 +76,9 @@ class Contents:
 
 
 class TemplateDatabases:
-    """Databases that tests copy: one file and one PostgreSQL template for each contents, created on first use."""
+    """Databases that tests copy: one SQLite file and one PostgreSQL template for each ``Contents``, created on first
+    use.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -163,7 +165,7 @@ def template_databases(tmp_path_factory: pytest.TempPathFactory) -> TemplateData
 
 @pytest.fixture(scope="session")
 def pooler(postgres: Postgres) -> Iterator[TransactionPooler]:
-    """Start a pooler in front of the same server. Every transaction gets another session."""
+    """Start a transaction pooler in front of the PostgreSQL server. Each transaction may run in a different session."""
     with TransactionPooler(postgres.port) as started:
         yield started
 
@@ -176,7 +178,7 @@ def postgres_url(postgres: Postgres) -> Iterator[str]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty database of each kind."""
+    """The URL of an empty database. The test runs once for each kind of database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/test.db"
     url: str = request.getfixturevalue("postgres_url")
@@ -187,11 +189,11 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def database_url(
     request: pytest.FixtureRequest, template_databases: TemplateDatabases, tmp_path: Path
 ) -> Iterator[str]:
-    """A database of each kind with the engine's tables. It also has Julia's tables in tests/julia and for the fixture
-    ``julia``.
+    """The URL of a database with the engine's tables. The test runs once for each kind of database. Julia's tables
+    exist too if the test is in tests/julia or uses the fixture ``julia``.
 
     The database is a copy of a migrated one, because migrating takes ten times as long. The fixture ``full`` adds the
-    rows that ``fill`` of the test's module writes, and the mark ``tables`` adds the tables of its statements. For
+    rows that the test module's ``fill`` writes, and the mark ``tables`` adds the tables created by its statements. For
     modules in ``THROUGH_A_POOLER``, the kind "pooler" is PostgreSQL behind a transaction pooler.
     """
     julia = JULIA in request.path.parents or "julia" in request.fixturenames
@@ -229,14 +231,14 @@ def julia(database: Database) -> Database:
 
 @pytest.fixture
 def work_url(template_databases: TemplateDatabases, tmp_path: Path) -> str:
-    """A SQLite file with the engine's tables, for a test whose promise does not depend on the database."""
+    """The URL of a SQLite file with the engine's tables, for a test that does not depend on the kind of database."""
     shutil.copyfile(template_databases.file(Contents("engine")), tmp_path / "work.db")
     return f"sqlite:///{tmp_path}/work.db"
 
 
 @pytest.fixture
 def julia_url(template_databases: TemplateDatabases, tmp_path: Path) -> str:
-    """A SQLite file with Julia's tables, for a test whose promise does not depend on the database."""
+    """The URL of a SQLite file with Julia's tables, for a test that does not depend on the kind of database."""
     shutil.copyfile(template_databases.file(Contents("julia")), tmp_path / "julia.db")
     return f"sqlite:///{tmp_path}/julia.db"
 
@@ -258,10 +260,11 @@ async def bench(database: Database, clock: FakeClock, ids: Ids, events: EventRec
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the long tests first, which have their own timeout, and distribute the others over the workers.
+    """Run the tests that have their own timeout first, because they take long. Alternate tests that wait with tests
+    that compute.
 
-    Fault tests mostly wait, so they are placed evenly between the files of tests that compute. The tests of types come
-    last, because `check`, which runs at the same time, has filled mypy's cache by then.
+    Fault tests mostly wait, so they are spread evenly among the other test files. The typing tests come last: by then
+    the `check` command, which runs concurrently, has filled mypy's cache.
     """
     files = list(dict.fromkeys(item.path for item in items))
     waiting = [file for file in files if FAULTS in file.parents]
@@ -272,11 +275,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exclude the modules and tests from garbage collection, because each full collection would visit a million
-    objects.
+    """Exclude modules and tests from garbage collection, because each full collection would visit a million objects.
 
     Each test creates and drops thousands of objects, so collections are made rare. Garbage collection is off until this
-    point. The little garbage that the imports left stays, because finding it takes a second in each worker.
+    point. The imports leave a little garbage, which is not collected because a collection would take a second in each
+    worker.
     """
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -301,11 +304,11 @@ def lack(server: str, next_step: str) -> NoReturn:
 
 
 def pytest_configure() -> None:
-    """Restore the default handling of Ctrl-C, which tests send, and put temporary folders into memory.
+    """Restore the default handling of Ctrl-C, which tests send, and create temporary folders in memory.
 
-    A shell that starts the suite in the background makes it and its children ignore Ctrl-C. A folder in memory spares
-    SQLite's commits the wait for a disk; this is safe, because tests kill processes but do not cut the power. The long
-    fault runs use a disk, because they measure times.
+    A shell that starts the suite in the background makes the suite and its child processes ignore Ctrl-C. In memory, a
+    SQLite commit need not wait for a disk. This is safe because the tests kill processes but do not simulate a power
+    cut. The long fault tests use a disk, because they measure durations.
     """
     gc.disable()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -315,8 +318,8 @@ def pytest_configure() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the time per folder, so that a slow folder is noticed. Write the time per test into the file that dev.py
-    names.
+    """Print the time per folder so that slow folders are noticed. Write the time per test to the file that dev.py
+    specified.
     """
     spent: defaultdict[str, float] = defaultdict(float)
     each: defaultdict[str, float] = defaultdict(float)

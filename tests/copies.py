@@ -1,7 +1,7 @@
-"""Copies of a template database in PostgreSQL that serve one test after another.
+"""PostgreSQL copies of template databases, each used by one test after another.
 
-Copying and dropping a database moves a thousand files and takes longer than most tests. So a copy in which a test only
-wrote rows is emptied and kept. A copy whose tables, seeded rows or settings changed is dropped.
+Copying or dropping a database touches a thousand files and takes longer than most tests. So if a test only wrote rows,
+its copy is emptied and kept. If a test changed tables, seeded rows or settings, its copy is dropped.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ SELECT setval(seqrelid::regclass, seqstart, false) FROM pg_sequence WHERE pg_seq
 
 
 class Copies:
-    """Copies of template databases on one server, each kept for further tests."""
+    """The copies of template databases on one server. Each copy is kept for later tests."""
 
     def __init__(self, server: Postgres) -> None:
         self._server = server
@@ -68,7 +68,7 @@ class Copies:
 
     @contextmanager
     def of(self, template: str) -> Iterator[str]:
-        """Yield the address of a copy that equals its template."""
+        """Yield the URL of a database that is identical to the template."""
         copy = next((each for each in self._kept if each.template == template), None)
         if copy is None:
             name = self._server.create(template)
@@ -106,7 +106,7 @@ class _Copy:
     state: object
 
     async def clean(self) -> bool:
-        """Empty the copy, and return whether it equals its template again."""
+        """Empty the copy, and return whether it is identical to its template again."""
         session = self.session
         if not self.is_kept or session.is_closed():
             return False
@@ -125,8 +125,8 @@ class _Copy:
 
 
 def _empty(written: list[asyncpg.Record]) -> Iterator[str]:
-    """Yield statements that empty these tables. The session takes the role ``replica``, in which PostgreSQL checks no
-    foreign keys and runs no triggers.
+    """Yield statements that empty these tables. They set the session's role to ``replica``, in which PostgreSQL checks
+    no foreign keys and runs no triggers.
     """
     if large := [row["name"] for row in written if row["is_large"]]:
         yield f"TRUNCATE {', '.join(large)} CASCADE"

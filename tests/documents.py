@@ -1,4 +1,5 @@
-"""Run the code blocks of a document as a program: write its files, run its commands in order, compare its shown output.
+"""Run the code blocks of a document as a program: write its files, run its commands in order, and compare their output
+with the output shown.
 
 - A block of Python, TOML or SQL is a file if the paragraph above it names the file and ends with a colon: "Save this as
   `shop.py`:". "Add this to `shop.py`:" appends the block to the file.
@@ -69,7 +70,7 @@ def blocks(document: Path) -> list[Block]:
 
 
 def commands(block: Block) -> Iterator[tuple[str, list[str] | None]]:
-    """Yield each command with its shown output, or None if the block shows no output."""
+    """Yield each command with the output that the document shows for it, or None if the document shows none."""
     if block.language == "sh":
         lines = [line for line in block.text.splitlines() if line.strip() and not line.startswith("#")]
         if any(line.startswith("export ") for line in lines):
@@ -99,7 +100,7 @@ def alike(shown: Sequence[str], printed: Sequence[str]) -> bool:
 
 
 def renew(text: str, document: Sequence[Block], session: "Session") -> str:
-    """Return the document's text with the current output of its commands in place of outdated output."""
+    """Return the document's text with outdated command output replaced by the current output."""
     for block in document:
         if block.file is not None:
             session.write(block)
@@ -128,7 +129,7 @@ def _steady(line: str) -> str:
 
 @dataclass
 class Session:
-    """One document in its own folder. The caller sets the environment and the working folder."""
+    """Runs one document in its own folder. The caller sets the environment and the working directory."""
 
     folder: Path
     port: int = field(default_factory=free_port)
@@ -144,8 +145,8 @@ class Session:
         sys.modules.pop(path.stem, None)
 
     def run(self, command: str, shown: list[str] | None) -> list[str]:
-        """Run a command and return the lines that it prints. While a server runs, repeat the command until it prints
-        the shown lines.
+        """Run a command and return the lines that it prints. If the document has started a server, repeat the command
+        until it prints the expected lines.
         """
         command = self._replace(command.replace(ADDRESS, f"127.0.0.1:{self.port}"))
         if command.startswith(SERVES):

@@ -1,4 +1,6 @@
-"""The full check on a machine without installed programs. A script replaces every program that the check calls."""
+"""The full check on a machine that has none of the required programs installed. The test replaces each program that the
+check calls with a stub script.
+"""
 
 import shutil
 import subprocess
@@ -21,8 +23,8 @@ done
 
 
 class Machine:
-    """A simulated machine with its own PATH, a checkout that contains only the script, and a list of the calls to
-    apt-get.
+    """A simulated machine with its own PATH, a checkout that contains only the check's script, and a record of the
+    apt-get calls.
     """
 
     def __init__(self, folder: Path) -> None:

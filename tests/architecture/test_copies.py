@@ -34,7 +34,7 @@ def copies(postgres: Postgres, template: str) -> Iterator[Copies]:
 
 
 async def _execute(url: str, statements: str) -> list[tuple[object, ...]]:
-    """Run statements that end with a semicolon, or read the rows of one statement without it."""
+    """Execute the statements if they end with a semicolon. Otherwise treat them as one query and return its rows."""
     connection = await asyncpg.connect(url)
     try:
         if statements.endswith(";"):

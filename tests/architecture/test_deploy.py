@@ -1,4 +1,4 @@
-"""The systemd unit and compose.yaml agree with the time limits of the processes."""
+"""The systemd unit and compose.yaml give the processes enough time to stop."""
 
 import configparser
 import re
@@ -41,8 +41,8 @@ def test_systemd_restarts_the_service_except_after_a_configuration_error(service
 
 
 def test_systemd_kills_no_process_within_its_grace_period(service: configparser.SectionProxy) -> None:
-    """systemd must wait until the parent has killed a child that exceeded its stop limit, read the child's last lines,
-    and ended itself.
+    """systemd must give the parent process enough time to kill a child that exceeds its stop limit, read the child's
+    last output and exit.
     """
     parent = longest_stop(load_settings(EngineSettings, {})) + KILLING + EXIT_MARGIN
     assert service["KillMode"] == "mixed"
@@ -77,7 +77,9 @@ def test_kubernetes_probes_every_role_and_waits_for_its_stop() -> None:
 
 
 def test_documents_name_both_stop_limits() -> None:
-    """The documents name BATUTA_DRAIN_SECONDS and STOP_GRACE_PERIOD, because an operator must raise them together."""
+    """The documents mention BATUTA_DRAIN_SECONDS together with STOP_GRACE_PERIOD, because an operator who raises one
+    must also raise the other.
+    """
     for document in ("docs/deploy.md", "docs/operations.md", "docs/operacao.md"):
         text = (ROOT / document).read_text()
         assert {"BATUTA_DRAIN_SECONDS", "STOP_GRACE_PERIOD"} <= set(re.findall(r"[A-Z_]{5,}", text)), document

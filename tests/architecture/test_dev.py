@@ -1,4 +1,6 @@
-"""The table that `dev.py test` prints at its end, and the environment of commands that start many processes."""
+"""The table that `dev.py test` prints when it finishes, and the environment in which dev.py runs commands that start
+many processes.
+"""
 
 import os
 import runpy

@@ -180,7 +180,7 @@ def test_links_to_sections_lead_to_a_heading() -> None:
 
 
 def anchors(file: Path) -> set[str]:
-    """Return the anchors that GitHub makes from the headings of a file."""
+    """Return the anchors that GitHub generates for the headings of a file."""
     text = re.sub(r"^```.*?^```$", "", file.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

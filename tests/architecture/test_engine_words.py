@@ -1,4 +1,4 @@
-"""The engine contains no word of the application that is built on it."""
+"""The engine's source contains no vocabulary of the applications built on it."""
 
 import re
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""Regular expressions take time in proportion to the text.
+"""Every regular expression runs in time proportional to the length of the text.
 
-``python -m scripts.expressions`` examines all of them, which takes a minute.
+The tests check only a selection. ``python -m scripts.expressions`` checks every expression, which takes a minute.
 """
 
 import importlib
@@ -39,7 +39,9 @@ ATTACKS = {
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_expression_that_was_slow_stays_fast(name: str) -> None:
-    """Compare two lengths: a quadratic expression takes sixteen times as long for a text of four times the length."""
+    """Time the expression on a text and on one four times as long. A quadratic expression would take sixteen times as
+    long.
+    """
     module, _, attribute = name.rpartition(".")
     pattern: re.Pattern[str] = getattr(importlib.import_module(module), attribute)
     start, pump = ATTACKS[name]

@@ -1,4 +1,4 @@
-"""docs/glossary.md lists the states of the code, each with the word that operators read."""
+"""docs/glossary.md lists every state that the code defines, with the word that operators see for it."""
 
 import importlib
 import pkgutil
@@ -77,7 +77,9 @@ NO_STATES = {
 
 @dataclass(frozen=True)
 class Machine:
-    """One table of states: where the code defines them, the key of their words, and the word of each state."""
+    """One table of states in the glossary: where the code defines them, the key of their translations, and the
+    glossary's word for each state.
+    """
 
     title: str
     sources: tuple[str, ...]
@@ -106,7 +108,7 @@ def _machine(section: str) -> Machine:
 
 @cache
 def constraints() -> dict[str, set[str]]:
-    """Return the values that a CHECK allows, by table and column."""
+    """Return the values that each CHECK constraint allows, by table and column."""
     found: dict[str, set[str]] = {}
     for file in sorted(file for folder in SCHEMAS for file in folder.glob("*.sql")):
         table = ""
@@ -164,8 +166,8 @@ def test_listed_states_are_those_of_the_code(machine: Machine) -> None:
     "machine", [each for each in machines() if each.words is not None], ids=lambda machine: machine.title
 )
 def test_portuguese_word_of_a_state_is_the_one_that_operators_read(machine: Machine) -> None:
-    """The glossary uses the operators' word for each state. For a state that no list shows, the glossary chooses the
-    word.
+    """The glossary uses the word that operators see for each state. If no page or command shows a state, the glossary
+    may choose its word.
     """
     assert machine.words is not None
     read = {state: text_at(machine.words.replace("*", state)) for state in machine.states}

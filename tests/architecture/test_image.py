@@ -1,4 +1,4 @@
-"""The image and its services, checked without a build."""
+"""The container image and the services that use it, checked without building the image."""
 
 import os
 import re
@@ -39,7 +39,7 @@ def enter(
 
 
 def put_command(folder: Path, name: str) -> None:
-    """Create a command that prints its arguments, one per line."""
+    """Create an executable that prints its arguments, one per line."""
     command = folder / name
     command.write_text(f"""#!/bin/sh\nprintf '%s\\n' {name} "$@"\n""")
     command.chmod(0o755)
@@ -93,7 +93,7 @@ def test_role_replaces_the_shell_process(tmp_path: Path) -> None:
 
 
 def instructions() -> list[tuple[str, str]]:
-    """Return every instruction of the Dockerfile with its arguments. Continued lines are joined."""
+    """Return every Dockerfile instruction with its arguments. Lines continued with a backslash are joined."""
     text = re.sub(r"^\s*#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
     lines = re.sub(r"\\\n\s*", " ", text).splitlines()
     return [(word, arguments) for word, _, arguments in (line.partition(" ") for line in lines if line)]
@@ -104,7 +104,7 @@ def arguments_of(word: str) -> list[str]:
 
 
 def copied() -> list[str]:
-    """Return the paths of this repository that the image copies."""
+    """Return the repository paths that are copied into the image."""
     return [path for copy in arguments_of("COPY") if "--from=" not in copy for path in copy.split()[:-1]]
 
 
@@ -157,7 +157,7 @@ def test_python_path_contains_the_copied_code() -> None:
 
 
 def check_health(run_mode: str, port: int) -> int:
-    """Run the image's health check on this machine, with a proxy setting that it must ignore."""
+    """Run the image's health check on this machine. The environment names a proxy, which the health check must ignore."""
     [healthcheck] = arguments_of("HEALTHCHECK")
     _, _, command = healthcheck.partition("CMD ")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -305,7 +305,9 @@ def test_every_service_is_read_only_and_has_no_capability() -> None:
 
 
 def test_images_have_exact_tags_that_a_command_replaces_with_digests(tmp_path: Path) -> None:
-    """Every tag names one exact version. A command adds the digests at a release, because only the registry knows them."""
+    """Every tag names one exact version. A command replaces the tags with digests at each release, because only the
+    registry knows the digests.
+    """
     named = {
         "PYTHON_IMAGE": ours()["api"]["build"]["args"]["PYTHON_IMAGE"],
         "POSTGRES_IMAGE": services()["postgres"]["image"],

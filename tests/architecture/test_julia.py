@@ -1,4 +1,4 @@
-"""The layout of ``app/``: which module may import which, and how folders and names stay easy to find."""
+"""The layout of ``app/``: which modules may import each other, and conventions for folders and names."""
 
 import ast
 import os
@@ -124,8 +124,8 @@ def test_roles_without_a_web_server_load_no_web_framework_and_no_redis_client(tm
 
 
 def test_language_model_is_called_llm() -> None:
-    """Identifiers and file names use ``llm``, not ``modelo``. Names of columns, settings and stored values may contain
-    ``modelo``.
+    """Identifiers and file names use ``llm`` instead of ``modelo``. Columns, settings and stored values may still be
+    named ``modelo``.
     """
     files = sorted(APP.rglob("*.py"))
     names = [f"{file.relative_to(ROOT)}: {name}" for file in files for name in identifiers(file)]
@@ -164,7 +164,7 @@ def services_in(tree: ast.Module) -> Iterator[str]:
 
 
 def calls_outside_constructors(file: Path) -> Iterator[ast.Call]:
-    """Yield the calls in functions, except constructors, which run once for each service, and functions that load SQL
+    """Yield the calls inside functions. Skip constructors, which run once per service, and functions that load SQL
     statements.
     """
     inside = [

@@ -1,4 +1,4 @@
-"""The prose of the repository follows the style rules: components as subjects, plain words."""
+"""The repository's prose follows the style rules, for example by naming components as subjects and using plain words."""
 
 import pytest
 

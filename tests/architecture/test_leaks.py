@@ -1,4 +1,4 @@
-"""If a failed test leaks a connection, no other test fails. A leak without a failure still fails the run."""
+"""If a failed test leaks a connection, no other test fails because of it. If a passing test leaks one, the run fails."""
 
 import subprocess
 import sys

@@ -1,4 +1,6 @@
-"""The code metrics of scripts/measure.py are exact for a known source, and are also computed for another Git revision."""
+"""scripts/measure.py computes exact code metrics for a known source, and can also compute them for another Git
+revision.
+"""
 
 import ast
 import subprocess

@@ -1,4 +1,4 @@
-"""The public API: the module of each name, and the rule that applications import no other module of the engine."""
+"""The public API: each name has one module, and applications import from no other module of the engine."""
 
 import ast
 import inspect
@@ -24,7 +24,7 @@ ENGINE = ROOT / "src" / "batuta"
 
 
 def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Yield the module and the name of each import from the engine. The import of a whole module has no name."""
+    """Yield the module and the name of each import from the engine. If a whole module is imported, the name is empty."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "batuta":
             yield from ((node.module, alias.name) for alias in node.names)
@@ -39,7 +39,7 @@ def is_public(module: str, name: str) -> bool:
 
 
 def programs() -> Iterator[tuple[str, ast.Module]]:
-    """The applications in this repository and the programs in its documents."""
+    """Return the applications in this repository and the programs in the documents."""
     for folder in ("app", "simulador", "examples", "tests/typing"):
         for file in sorted((ROOT / folder).rglob("*.py")):
             if file.name != "rejected.py":
@@ -123,7 +123,7 @@ def test_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_import_batuta_loads_nothing() -> None:
-    """Names are loaded on first use, so that a command or a worker loads only its own part of the engine."""
+    """Names are loaded on first use, so a command or a worker loads only the modules that it needs."""
     code = "import sys; before = set(sys.modules); import batuta; print(*sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {name for name in done.stdout.split() if name.split(".")[0] in ("asyncio", "pydantic", "structlog")} == set()
@@ -131,8 +131,8 @@ def test_import_batuta_loads_nothing() -> None:
 
 
 def test_application_without_web_and_log_loads_only_pydantic_from_elsewhere() -> None:
-    """Every process of an application imports these modules at each start, so each additional package delays all of
-    them.
+    """Every process of an application imports these modules when it starts, so each additional third-party package
+    slows every start.
     """
     code = "import sys; from batuta import Batuta; print(*{name.split('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -142,7 +142,7 @@ def test_application_without_web_and_log_loads_only_pydantic_from_elsewhere() ->
 
 
 def test_every_top_module_is_public_or_internal_by_contract() -> None:
-    """A new package needs a decision: list it in PUBLIC, or in the contract that forbids applications to import it."""
+    """A new package must be listed either in PUBLIC or in the contract that forbids applications to import it."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]

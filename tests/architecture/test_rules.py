@@ -1,4 +1,6 @@
-"""Rules of the code. A rule is a test here, a contract in pyproject.toml or a lint. Anything else is only advice."""
+"""Rules for the code. Each rule is enforced by a test in this file, an import contract in pyproject.toml or a linter. A
+rule that nothing enforces is only advice.
+"""
 
 import ast
 import re
@@ -73,7 +75,9 @@ def modules() -> list[Path]:
 
 @cache
 def nodes(file: Path) -> list[ast.AST]:
-    """Return all nodes of a module. Walking the tree takes longer than checking a rule, so all rules share one walk."""
+    """Return all syntax nodes of a module. Walking the tree takes longer than checking a rule, so all rules share one
+    walk.
+    """
     return list(ast.walk(parse(file)))
 
 
@@ -83,7 +87,9 @@ def functions(file: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
 
 
 def places(found: type[ast.stmt | ast.expr | ast.ExceptHandler], accept: object = None) -> dict[str, set[str]]:
-    """Return, by file, the innermost functions that contain a syntax node of type ``found``."""
+    """Return, by file, the innermost functions that contain a syntax node of type ``found`` for which ``accept``
+    returns true.
+    """
     result: dict[str, set[str]] = {}
     for file in modules():
         for node in nodes(file):
@@ -202,7 +208,9 @@ def _last_name(node: ast.expr) -> str | None:
 
 
 def test_no_pattern_has_a_possessive_group() -> None:
-    """Python 3.11.2 of Debian 12 matches possessive groups wrongly. Possessive quantifiers of single characters work."""
+    """Python 3.11.2, the version in Debian 12, matches possessive groups incorrectly. A possessive quantifier after a
+    single character works.
+    """
     possessive = re.compile(r"\)(?:\+\+|\*\+|\?\+)")
     assert [
         short(file)
@@ -309,7 +317,9 @@ def test_test_without_an_assertion_is_found(tmp_path: Path) -> None:
 
 
 def lacking_assertion(file: Path) -> list[str]:
-    """Return the tests that neither assert nor call an asserting function of their module or of ``tests``."""
+    """Return the tests that neither contain an assertion nor call an asserting function from their module or from
+    ``tests``.
+    """
     known = asserting(file)
     return [
         f"{file.name}::{name}" for name, _ in calls_by_function(file) if name.startswith("test_") and name not in known
@@ -318,8 +328,8 @@ def lacking_assertion(file: Path) -> list[str]:
 
 @cache
 def asserting(file: Path) -> frozenset[str]:
-    """Return the names that this module knows of functions that assert: by a statement, by a call of a function in
-    ``ASSERTIONS``, or by a call of another such function.
+    """Return the names of the functions available in this module that assert something: they contain an ``assert``
+    statement, call a function listed in ``ASSERTIONS``, or call another asserting function.
     """
     known = ASSERTIONS | {
         alias.asname or alias.name
@@ -351,13 +361,13 @@ def calls_by_function(file: Path) -> list[tuple[str, set[str]]]:
 
 @cache
 def parse(file: Path) -> ast.Module:
-    """Parse a module. If the file does not exist, because the path names a package, return an empty module."""
+    """Parse a module. If the file does not exist because the path names a package, return an empty module."""
     return ast.parse(file.read_text() if file.exists() else "")
 
 
 def test_no_test_expects_a_short_hex_text_to_be_absent() -> None:
-    """Ids consist of hex digits and may contain any three digits by chance, so such a test fails once in a hundred
-    runs.
+    """Ids consist of random hex digits, so any three digits may appear by chance. A test that expects them to be absent
+    would fail about once in a hundred runs.
     """
     found = []
     for file in sorted((ROOT / "tests").rglob("*.py")):

@@ -1,4 +1,6 @@
-"""The document about attacks names tests that exist, and every HTTP client follows the rules for outgoing calls."""
+"""The document about attacks names only tests that exist, and every HTTP client follows the rules for outgoing
+requests.
+"""
 
 import ast
 import re
@@ -21,7 +23,7 @@ def test_every_attack_names_an_existing_test() -> None:
 
 
 def test_http_clients_follow_no_redirect_and_no_proxy_of_the_environment() -> None:
-    """A redirect would let the called service choose an address inside our network."""
+    """A client that follows redirects would let the called service choose an address inside our network."""
     found = 0
     for file in (file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")):
         source = file.read_text(encoding="utf-8")

@@ -1,5 +1,6 @@
-"""Every request to Telegram has a deadline. The context makes a request through ``chamar``, which cancels a client that
-does not return. A Telegram client passes each call of its library and of the database to its ``Prazo``.
+"""Every request to Telegram has a deadline. Application code makes requests through ``chamar``, which cancels a client
+that does not respond. Inside a Telegram client, each call to the Telegram library or the database goes through the
+client's ``Prazo``.
 """
 
 import ast
@@ -29,7 +30,7 @@ METHODS = {
 
 
 def unbounded(source: str) -> list[int]:
-    """Return the lines that call a request to Telegram outside a function that is passed to ``chamar``."""
+    """Return the lines that send a request to Telegram outside a function that is passed to ``chamar``."""
     tree = ast.parse(source)
     bounded = {
         id(call)
@@ -51,7 +52,7 @@ def unbounded(source: str) -> list[int]:
 
 
 def awaited_directly(source: str) -> list[int]:
-    """Return the lines that await a call of a client or a store directly, instead of passing it to ``Prazo``."""
+    """Return the lines that await a call to a client or a store directly, instead of passing the call to ``Prazo``."""
     return [
         each.lineno
         for each in ast.walk(ast.parse(source))

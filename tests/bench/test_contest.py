@@ -1,4 +1,4 @@
-"""The benchmark of the queue in its smallest form, with its real processes, protocol and table."""
+"""The queue benchmark at its smallest size, with its real processes, protocol and table."""
 
 from pathlib import Path
 

@@ -1,1 +1,1 @@
-"""Tests that run several parts as a user or operator does."""
+"""Tests that run several components together, as a user or operator does."""

@@ -1,7 +1,7 @@
-"""Julia in one process on a clock that jumps, together with the people around it: doctors, posters in groups and
-operators.
+"""Julia in one process on a clock that jumps, together with simulated people: doctors, people who post vacancies in
+groups, and operators.
 
-People act only through the API, the simulated gateway and its webhooks. All people are fictitious.
+The simulated people act only through the API, the simulated gateway and its webhooks. All of them are fictitious.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ LONG_AGO, FOREVER = datetime.min.replace(tzinfo=UTC) + timedelta(days=1), dateti
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a job's endpoint, as the endpoint received and answered it."""
+    """One call to a job's endpoint: the request that the endpoint received and its response."""
 
     key: str
     path: str
@@ -74,7 +74,7 @@ class Call:
 
 
 class CallRecorder:
-    """ASGI application that records every call of a job before it passes the response on."""
+    """ASGI application that records every call to a job's endpoint before it passes the response on."""
 
     def __init__(self, app: ASGIApp, clock: JumpClock) -> None:
         self.calls: list[Call] = []
@@ -101,7 +101,7 @@ class CallRecorder:
 
 @dataclass
 class Office:
-    """Julia, the simulated gateway and the clock that both follow."""
+    """Julia, the simulated gateway and the clock that both use."""
 
     julia: Julia
     clock: JumpClock
@@ -112,7 +112,7 @@ class Office:
     control: httpx2.AsyncClient
 
     async def step(self, instant: datetime) -> None:
-        """Move the clock, deliver the due webhooks of the gateway, and do all work that is due."""
+        """Move the clock, deliver the gateway's due webhooks, and do all work that is due."""
         self.clock.jump_to(instant)
         await self.settle()
 
@@ -133,7 +133,7 @@ class Office:
         return (await self.api.get(path)).raise_for_status().json()
 
     async def receipts(self, after: int = 0) -> list[dict[str, Any]]:
-        """Return the messages that the gateway really sent, from its own record."""
+        """Return the messages that the gateway actually sent, according to its own record."""
         found: list[dict[str, Any]] = []
         while page := (await self.control.get(f"/controle/evolution/recibos?depois={after}")).json():
             found += page
@@ -200,9 +200,9 @@ async def office_of(database_url: str, profile: Profile, zone: str, starts: date
 
 @dataclass
 class Population:
-    """Doctors who answer, refuse, opt out or are silent, and operators who create and confirm shifts.
+    """Doctors who answer, refuse, opt out or stay silent, and operators who create and confirm shifts.
 
-    ``forbidden`` lists numbers to which no message may be sent on Julia's initiative, each with the start and the end
+    ``forbidden`` lists the numbers that Julia must not contact on its own initiative, each with the start and the end
     of the ban.
     """
 
@@ -221,8 +221,8 @@ class Population:
         return self.office.clock.now().astimezone(self.office.julia.work.zone)
 
     async def settle_in(self) -> None:
-        """Register the doctors, a quarter of them without a speciality, and put two chips into service. One doctor is
-        in a rest period.
+        """Register the doctors, a quarter of them without a speciality, and put two chips into service. One doctor has
+        a rest period, in which Julia may not contact them.
         """
         medicos: list[Json] = [
             {
@@ -257,7 +257,7 @@ class Population:
             )
 
     async def act(self) -> None:
-        """Perform the actions of people at this hour. The test calls this method once for every hour of the day."""
+        """Perform what the simulated people do at this hour. The test calls this method once for every hour of the day."""
         now = self.local
         if not 7 <= now.hour <= 22:
             return
@@ -280,7 +280,7 @@ class Population:
                     await self.resume()
 
     async def reply(self, words: Mapping[int, str] = REPLIES) -> None:
-        """Reply to the new messages, except to those that Julia sent as an answer."""
+        """Reply to new messages, except to Julia's answers to earlier replies."""
         answered, opted_out = 0, []
         for receipt in await self.office.receipts():
             number, at = receipt["number"], datetime.fromisoformat(receipt["at"])
@@ -299,7 +299,7 @@ class Population:
 
     async def create_vacancies(self) -> None:
         """Create three vacancies: one for today that is reserved for a doctor, one that an operator announces, and one
-        that Julia may offer.
+        that Julia may offer to doctors.
         """
         ids = list(self.doctors.values())
         mine = await self._vacancy(0, "diurno", hora_inicio="09:00", hora_fim="11:00")
@@ -317,7 +317,9 @@ class Population:
         await self.office.settle()
 
     async def take_and_return(self) -> None:
-        """Take over one conversation of a silent doctor, and return the one that was taken over the day before."""
+        """Take over the conversation of a silent doctor, and hand the conversation that was taken over the day before
+        back to Julia.
+        """
         talks = (await self.office.read("/api/v1/conversas?limite=200"))["conversas"]
         for id, (phone, since) in self.taken.items():
             self.forbidden.append((phone, since, self.office.clock.now()))
@@ -345,7 +347,7 @@ class Population:
             await self.office.request(f"/api/v1/vagas/{vaga['id']}/realizada")
 
     async def pause(self) -> None:
-        """Let an operator stop all messages on Julia's initiative."""
+        """Let an operator pause all messages that Julia initiates."""
         await self._switch(True)
         self.paused_at = self.office.clock.now()
 

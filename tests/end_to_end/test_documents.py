@@ -1,4 +1,4 @@
-"""Every command and every program in the documents runs as it is written.
+"""Every command and every program in the documents works exactly as written.
 
 ``python -m tests.end_to_end.test_documents docs/tutorial.md`` updates the output that a document shows.
 """
@@ -63,8 +63,8 @@ def to_run(document: Path) -> list[Block]:
 
 @contextmanager
 def open_session(folder: Path, document: str = "", servers: Mapping[str, str] | None = None) -> Iterator[Session]:
-    """Open a session in the language of the document and in UTC, with the command on its path and an empty working
-    folder.
+    """Open a session in the document's language and in UTC, with the command on its PATH and an empty working
+    directory.
     """
     session = Session(folder, servers=servers or {})
     here = document in IN_THE_REPOSITORY
@@ -104,7 +104,7 @@ def open_session(folder: Path, document: str = "", servers: Mapping[str, str] | 
 
 
 def servers_of(document: Path, request: pytest.FixtureRequest, stack: ExitStack) -> dict[str, str]:
-    """Start the servers that a document names, and return their addresses."""
+    """Start the servers that a document mentions, and return their addresses."""
     text, servers = document.read_text(encoding="utf-8"), dict[str, str]()
     if REDIS in text:
         servers[REDIS] = request.getfixturevalue("redis_url").removeprefix("redis://")

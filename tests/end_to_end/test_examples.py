@@ -1,4 +1,4 @@
-"""The programs that the documents show are the files that tests run."""
+"""The programs shown in the documents are identical to the files that tests run."""
 
 import importlib
 import re

@@ -1,6 +1,5 @@
-"""The calls of the operators' manuals work as written, from this machine and without a token.
-
-Only the host name differs from the manual.
+"""The curl commands in the operators' manuals work as written, from this machine and without a token. The tests change
+only the host name.
 """
 
 import shlex
@@ -64,7 +63,7 @@ async def client(julia_url: str, clock: FakeClock) -> AsyncIterator[httpx2.Async
 
 
 async def _answered(client: httpx2.AsyncClient, command: str) -> Any:
-    """Return the output of ``curl [-X METHOD] URL [| jq [PATH]]``."""
+    """Return what the shell command ``curl [-X METHOD] URL [| jq [PATH]]`` would print."""
     curl, _, shown = command.partition("|")
     words = shlex.split(curl)[1:]
     method = words[words.index("-X") + 1] if "-X" in words else "GET"

@@ -1,4 +1,4 @@
-"""Every command, call and query of the operations manuals works on a database with synthetic rows."""
+"""Every command, HTTP call and query in the operations manuals works on a database with synthetic rows."""
 
 import asyncio
 import io
@@ -198,7 +198,7 @@ _ORPHAN_TASK = """
 
 
 def code(text: str) -> list[str]:
-    """Return the code between backticks and the lines of shell blocks, without comments and repetitions."""
+    """Return the inline code and the lines of shell blocks, without comments and duplicates."""
     blocks = re.findall(r"```(?:sh)?\n(batuta .*?)```", text, re.DOTALL)
     lines = [line.split("  #")[0].strip() for block in blocks for line in block.splitlines()]
     spans = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
@@ -211,7 +211,9 @@ def manual(prefix: str) -> list[str]:
 
 
 def language_of(command: str) -> str:
-    """Return the language of the manual that contains this command. Values of options are words of that language."""
+    """Return the language of the manual that contains this command. In the command, option values are words of that
+    language.
+    """
     is_shared = any(
         command in code((ROOT / name).read_text(encoding="utf-8")) for name in MANUALS if name != PORTUGUESE
     )
@@ -219,13 +221,15 @@ def language_of(command: str) -> str:
 
 
 def longest(table: Mapping[str, object], command: str) -> list[str]:
-    """Return the keys that are a prefix of the command, longest first."""
+    """Return the keys with which the command begins, longest first."""
     return sorted((key for key in table if command.startswith(key)), key=len, reverse=True)
 
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
-    """A folder with Julia's database and sample files, and the ids of rows by the placeholder that stands for them."""
+    """A folder with Julia's database and sample files, and a mapping from each placeholder in the manuals to the id of
+    a row.
+    """
     folder = tmp_path_factory.mktemp("manual")
     (folder / "agenda.csv").write_text(AGENDA, encoding="utf-8")
     (folder / "mensagens.jsonl").write_text(MESSAGE, encoding="utf-8")
@@ -293,7 +297,9 @@ async def _fill(url: str) -> dict[str, str]:
 def ids(
     filled: tuple[Path, dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[dict[str, str]]:
-    """Copy the folder ``filled`` for one test, make the copy the working folder, and yield the ids of its rows."""
+    """Copy the folder ``filled`` for one test, make the copy the working directory, and yield the row ids by
+    placeholder.
+    """
     folder, found = filled
     shutil.copytree(folder, tmp_path / "work")
     (tmp_path / "work" / "backups").mkdir()
@@ -307,7 +313,7 @@ def ids(
 
 
 def words_of(command: str, ids: Mapping[str, str]) -> list[str]:
-    """Return the arguments after `batuta`, with values in place of the placeholders of the manual."""
+    """Return the arguments after `batuta`, with the manual's placeholders replaced by real values."""
     values = {
         key: value for name in reversed(longest(PLACEHOLDERS, command)) for key, value in PLACEHOLDERS[name].items()
     }
@@ -322,7 +328,7 @@ def call(batuta: Command, words: list[str]) -> tuple[int, str, str]:
 
 @contextmanager
 def served(port: int, make: Callable[[], AbstractAsyncContextManager[Any]]) -> Iterator[None]:
-    """Serve an application in a thread while a command runs."""
+    """Serve an application in a thread while the block runs a command."""
     listening = listen("127.0.0.1", port)
     stopping: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
     ready = threading.Event()

@@ -1,4 +1,6 @@
-"""The queries of the operators' manuals work as written: `batuta sql` on both databases, and any client on PostgreSQL."""
+"""The queries in the operators' manuals work as written, with `batuta sql` on both databases and with any client on
+PostgreSQL.
+"""
 
 from datetime import timedelta
 from functools import partial
@@ -234,7 +236,7 @@ async def test_statement_that_writes_or_is_wrong_is_refused(asked: Any, query: s
 
 @pytest.fixture
 async def fila(postgres_url: str) -> Any:
-    """Julia's tables, a queue on the server's clock, and a plain connection for queries."""
+    """Julia's tables, a queue that uses the server's clock, and a plain connection for queries."""
     clock = SystemClock()
     database = connect(postgres_url, clock)
     await database.open()

@@ -1,4 +1,4 @@
-"""The program of the public API (``tests/typing/public_api.py``) runs on both databases."""
+"""The program that uses the public API (``tests/typing/public_api.py``) runs on both databases."""
 
 import asyncio
 import runpy

@@ -1,4 +1,4 @@
-"""``batuta telegram login``, used by a person and by a script. Codes, passwords and sessions leave no trace."""
+"""``batuta telegram login``, used interactively and by a script. No codes, passwords or sessions are left behind."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""A program of ten lines: the engine shows no words of Julia, and uses the system's language and time zone."""
+"""In a ten-line program the engine shows none of Julia's vocabulary, and uses the system's language and time zone."""
 
 import json
 import re

@@ -1,18 +1,19 @@
-"""Both timetables run on a clock that jumps, in a zone with clock changes and in one without. Simulated people answer.
+"""Both timetables run on a clock that jumps, in a zone with clock changes and in one without. Simulated people answer
+the messages.
 
-Every fire of every job happens once, the figures of each job match the rows, and the gateway's own record shows no
-message that a rule forbids.
+Every fire of every job happens once, the figures that each job reports match the database, and the gateway's own record
+contains no message that a rule forbids.
 
-``FAULTS=long`` simulates two weeks for each profile, zone and database. Jobs that fire every minute or every five
-minutes fire every ten minutes there; all other jobs keep their schedule.
+``FAULTS=long`` simulates two weeks for each profile, zone and database. In this form, jobs that normally fire every
+minute or every five minutes fire every ten minutes; all other jobs keep their schedule.
 
-The short form simulates the three days around the clock change. Jobs that fire every minute, every few minutes or some
-minutes after each hour fire every six hours there. The short form omits the profile continuo in São Paulo and two
-thirds of the doctors, and runs each case on one database.
+The short form simulates the three days around the clock change. In this form, jobs that normally fire every minute,
+every few minutes or some minutes after each hour fire every six hours. It omits the profile continuo in São Paulo and
+two thirds of the doctors, and runs each case on only one database.
 
-The clock jumps over minutes without a fire. `make demo` plays a day of the profile janelas with every minute. Only the
-long form reaches second follow-ups. Neither form reaches the end of the pause after the third follow-up, which comes
-after 82 days.
+The clock skips minutes in which no job fires. `make demo` plays a day of the profile janelas with every minute. Only
+the long form reaches second follow-ups. Neither form reaches the end of the pause after the third follow-up, which
+comes after 82 days.
 """
 
 from collections.abc import Iterator
@@ -41,8 +42,8 @@ ANSWERS = ("resposta", "recebimento", "retomada")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A profile in a zone. ``monday`` begins two weeks. If the zone has a clock change, it is on the Sunday after
-    ``monday``.
+    """A profile in a zone. The simulated two weeks start on ``monday``. If the zone has a clock change, it is on the
+    Sunday of the first week.
     """
 
     profile: Profile
@@ -67,7 +68,7 @@ class Case:
         return day.replace(hour=11, minute=10, tzinfo=self.zone).astimezone(UTC)
 
     def expected(self) -> Iterator[Target]:
-        """Compute every fire after the start, without the code of the scheduler."""
+        """Compute every fire after the start independently of the scheduler's code."""
         for entry in jobs.CATALOGUE:
             if (schedule := entry.schedule(self.profile)) is not None:
                 for at in cron_fires(schedule, self.zone, self.starts + MINUTE, self.ends):
@@ -225,7 +226,7 @@ async def _compare_figures(office: Office) -> None:
 
 
 async def _judge_campaigns(office: Office) -> None:
-    """Check that each campaign ended when its last message ended, with exactly one event, and that its batch ended too."""
+    """Check that each campaign ended when its last message did, with exactly one event, and that its batch ended too."""
     database = office.julia.work.database
     concluded = await rows(database, "SELECT id, lote_id FROM campanhas WHERE status = 'concluida'")
     events = await rows(database, "SELECT event_props FROM business_events WHERE event_type = 'campanha_concluida'")

@@ -1,5 +1,5 @@
-"""From a send to the doctor's answer and back: the client, the simulated WhatsApp, the webhook, the inbox and the
-worker, over real sockets and under simulated faults.
+"""The round trip from a sent message to the doctor's answer. The client, the simulated WhatsApp, the webhook, the inbox
+and the worker communicate over real sockets, with simulated faults.
 """
 
 import asyncio

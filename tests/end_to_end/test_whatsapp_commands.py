@@ -106,7 +106,7 @@ def test_doctor_beside_a_running_system_checks_the_gateway_that_it_uses(
 
 @contextmanager
 def running_api(port: int) -> Iterator[None]:
-    """Serve a stand-in for the api that only reports that it is healthy."""
+    """Serve a stand-in for the API process that only reports that it is healthy."""
 
     class Healthy(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -1,4 +1,4 @@
-"""The commands and routes of batches, as operators and API clients use them."""
+"""The commands and API routes for batches, as operators and API clients use them."""
 
 import asyncio
 import json
@@ -30,8 +30,8 @@ def declare(url: str) -> Batuta:
 
 
 async def fill(work: Batuta) -> tuple[str, str]:
-    """Create an open batch with two tasks, and a task that waits for the batch. Return the ids of the batch and of the
-    waiting task.
+    """Create an open batch with two tasks, and a task that is waiting for the batch. Return the ids of the batch and of
+    the waiting task.
     """
     async with work:
         batch = await work.batches.create("importação 7")

@@ -1,4 +1,4 @@
-"""The commands ``batuta bulk``: operators change every item that a filter matches, as on the page of a queue."""
+"""The ``batuta bulk`` commands: operators change every item that a filter matches, as they can on the page of a queue."""
 
 import asyncio
 import importlib
@@ -20,7 +20,7 @@ def program(folder: Path) -> None:
 
 
 def perform() -> None:
-    """Perform the stored operations, as a worker does."""
+    """Perform the stored bulk operations, as a worker does."""
     work = importlib.import_module("program").work
 
     async def tick() -> None:

@@ -97,7 +97,9 @@ def test_unknown_word_is_one_sentence_with_the_next_step(batuta: Command, words:
 
 
 def test_mistake_in_a_program_is_reported_as_it_happened(folder: Path, batuta: Command) -> None:
-    """If the command reads a faulty program a second time, it must not report that the program's tasks exist already."""
+    """The command may load a faulty program a second time. It must report the program's mistake, and not that the
+    program's tasks already exist.
+    """
     (folder / "shared.py").write_text("from batuta import Batuta\n\nwork = Batuta('sqlite:///work.db')\n")
     (folder / "wrong.py").write_text(
         "from shared import work\n\n@work.task()\nasync def send() -> None: ...\n\n"
@@ -378,7 +380,7 @@ def test_option_help_is_in_the_chosen_language(batuta: Command) -> None:
 
 
 def test_read_only_server_is_not_a_configuration_error(batuta: Command, folder: Path, postgres_url: str) -> None:
-    """Exit code 2 means a permanent error to `batuta up` and systemd, so a failover of the database must not cause it."""
+    """For `batuta up` and systemd, exit code 2 means a permanent error, so a database failover must not cause it."""
     (folder / "program.py").write_text(f'from batuta import Batuta\nwork = Batuta("{postgres_url}")\n')
     assert batuta("migrate")[0] == 0
     assert asyncio.run(_execute(postgres_url, "ALTER DATABASE {} SET default_transaction_read_only = on")) is None

@@ -1,4 +1,4 @@
-"""``batuta keys``: the keys of stored values, as an operator counts and rotates them."""
+"""``batuta keys``: operators count the values stored under each encryption key, and rotate the keys."""
 
 import json
 from pathlib import Path

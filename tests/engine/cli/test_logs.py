@@ -1,4 +1,4 @@
-"""``batuta logs``: the kept lines of a task, by the first characters of its id."""
+"""``batuta logs`` shows the stored log lines of a task, which is identified by the first characters of its id."""
 
 import asyncio
 import importlib

@@ -1,4 +1,4 @@
-"""Output of all processes on one stream."""
+"""All processes write their output to one stream."""
 
 import io
 import threading
@@ -77,7 +77,7 @@ def test_stopped_terminal_blocks_no_process_and_dropped_lines_are_counted() -> N
 
 
 class ClosedTerminal(Terminal):
-    """A pipe whose reader has ended. It counts the lines that it refuses."""
+    """A pipe whose reader has exited. It counts the lines that it refuses."""
 
     refused = 0
 

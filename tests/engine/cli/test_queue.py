@@ -83,7 +83,9 @@ def test_unstick_without_stuck_items_reports_zero(batuta: Command) -> None:
 
 
 def claimed_by_two_workers() -> None:
-    """Claim one item with a worker that stops renewing its lease, and another with a worker that keeps its lease."""
+    """Claim one item with a worker that stops renewing its lease, and another with a worker that continues to renew its
+    lease.
+    """
     work = importlib.import_module("program").work
 
     async def claim() -> None:

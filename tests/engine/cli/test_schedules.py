@@ -1,4 +1,4 @@
-"""The commands and routes of schedules, as operators and API clients use them."""
+"""The commands and API routes for schedules, as operators and API clients use them."""
 
 import json
 from pathlib import Path

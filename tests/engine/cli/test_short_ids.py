@@ -1,4 +1,4 @@
-"""Operators type the beginning of an id."""
+"""Operators can refer to a row by the first characters of its id."""
 
 import pytest
 

@@ -1,6 +1,4 @@
-"""Texts from strangers on a terminal: no character moves the cursor, changes the terminal or reverses the order of a
-line.
-"""
+"""Untrusted text on a terminal: no character moves the cursor, changes the terminal or reverses the order of a line."""
 
 import io
 import json

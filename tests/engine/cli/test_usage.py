@@ -1,4 +1,4 @@
-"""Help and usage errors of every command of Julia, in both languages."""
+"""Help and usage errors for every Julia command, in both languages."""
 
 from pathlib import Path
 from typing import Any

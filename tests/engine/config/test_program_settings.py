@@ -1,4 +1,6 @@
-"""A program that names only its database obeys the settings of the environment, as docs/reference.md lists them."""
+"""A program that specifies only its database takes its other settings from the environment variables in
+docs/reference.md.
+"""
 
 from pathlib import Path
 

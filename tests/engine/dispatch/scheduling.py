@@ -30,7 +30,7 @@ MINUTE = timedelta(minutes=1)
 
 @dataclass
 class Endpoint:
-    """A fake target of job runs. It returns the answer that the test sets, and records every delivery."""
+    """A fake target for job runs. It returns the answer that the test sets, and records every delivery."""
 
     repeatable: bool = True
     address: str = "/jobs/test"
@@ -76,7 +76,7 @@ class House:
     async def register(
         self, jobs: Collection[Registration], lease_holder: LeaseHolder, timetable: str = "edited"
     ) -> None:
-        """Register these jobs in the way a scheduler does when its version becomes active."""
+        """Register these jobs, as a scheduler does when its version becomes active."""
         await register(self.log, jobs, lease_holder, timetable)
 
     async def rows(self, columns: str = "*", where: str = "TRUE") -> list[dict[str, Any]]:
@@ -120,7 +120,7 @@ async def tick_at(scheduler: Scheduler, clock: FakeClock, instant: datetime) -> 
 
 
 async def watch_leases(clock: FakeClock, *schedulers: Scheduler) -> None:
-    """Run the reapers at their usual interval until they would take over a run whose owner is silent."""
+    """Run the reapers at their usual interval, for as long as they need to take over a run whose owner has gone silent."""
     for _ in range(6):
         for each in schedulers:
             await each.reaper.tick()

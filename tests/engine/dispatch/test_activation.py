@@ -1,4 +1,4 @@
-"""Tests which timetable is active, and which changes make two timetables different."""
+"""Which timetable is active, and which changes make a timetable a different one."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta

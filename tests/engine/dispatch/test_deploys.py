@@ -1,4 +1,4 @@
-"""While two versions of the code run, only the schedules of the most recently deployed version fire."""
+"""While two versions of the code are running, only the schedules of the most recently deployed version fire."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ STEP = LEASE / 3
 
 
 async def let_run(clock: FakeClock, schedulers: Sequence[Scheduler], span: timedelta, step: timedelta = STEP) -> None:
-    """Run the dispatchers in the given order as time passes. Their runs end at once."""
+    """Tick the dispatchers in the given order while the clock advances. The runs that they start end immediately."""
     ends = clock.now() + span
     while clock.now() < ends:
         for each in schedulers:
@@ -85,7 +85,9 @@ async def test_window_that_moves_while_two_versions_run_silences_no_job(house: H
 
 
 async def test_older_version_takes_over_when_the_newer_one_is_gone(house: House, clock: FakeClock) -> None:
-    """After a crash or a roll-back, the older schedules fire again after a short time-out, and each fire has a row."""
+    """After a crash or a rollback of the newer version, the older version's schedules fire again after a short timeout,
+    and each fire has a row.
+    """
     old, new = house.scheduler(x()), house.scheduler(x(), z())
     await let_run(clock, [old], MINUTE / 2)
     await let_run(clock, [new, old], 2 * MINUTE)
@@ -162,7 +164,7 @@ async def test_runs_in_progress_at_the_deploy_are_finished(house: House, clock: 
 
 
 async def test_rollback_with_a_release_name_is_active_at_once(house: House, clock: FakeClock) -> None:
-    """The code is old but its deployment is new; the operator declares this with a release name."""
+    """The code is old but its deployment is new. The operator states this by setting a release name."""
     old, new = job("x", "*/2 * * * *"), job("x", "*/3 * * * *")
     await let_run(clock, [house.scheduler(old, release="1")], MINUTE / 2)
     newer = house.scheduler(new, release="2")

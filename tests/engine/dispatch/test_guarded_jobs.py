@@ -1,4 +1,4 @@
-"""Jobs with a circuit breaker: which endings of a run count as failures, and how the fires record the open circuit."""
+"""Jobs with a circuit breaker: which run endings are failures, and how fires are recorded while the circuit is open."""
 
 import asyncio
 from collections.abc import AsyncIterator

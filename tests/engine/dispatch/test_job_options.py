@@ -1,4 +1,4 @@
-"""Intervals, seconds, jitter and the rules for overlapping fires, on both databases."""
+"""Intervals, schedules with seconds, jitter and the policies for overlapping fires, on both databases."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -57,7 +57,7 @@ def test_delays_of_two_jobs_differ() -> None:
 
 
 async def run_on(house: House, clock: FakeClock, minutes: int, **options: Any) -> tuple[Any, Endpoint]:
-    """Start a run that waits, and let the next fires pass while it waits."""
+    """Start a run that does not end, and let ``minutes`` further fires become due while it is running."""
     endpoint = Endpoint(gate=asyncio.Event())
     scheduler = house.scheduler(job(target=endpoint, **options))
     await tick_at(scheduler, clock, T0)

@@ -1,4 +1,4 @@
-"""An invalid job is refused at declaration, with one sentence that names the job and the correction."""
+"""An invalid job is rejected when it is declared. The error is one sentence that names the job and how to correct it."""
 
 from datetime import timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Rules for when a scheduler may take over the run of another scheduler."""
+"""When a scheduler may take over another scheduler's run."""
 
 from datetime import UTC, datetime, timedelta
 

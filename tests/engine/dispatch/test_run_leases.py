@@ -1,4 +1,6 @@
-"""A healthy scheduler keeps the leases of its runs. The runs of a dead scheduler are taken over with the true reason."""
+"""A healthy scheduler keeps the leases of its runs. If a scheduler dies, its runs are taken over and the true reason is
+recorded.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
@@ -47,7 +49,7 @@ async def row_lock(url: str, execution: Execution) -> AsyncIterator[None]:
 
 
 class SchedulerPair:
-    """A scheduler with three runs that end when ``gate`` is set, and a second scheduler of the same code."""
+    """A scheduler with three runs that end when ``gate`` is set, and a second scheduler with the same code."""
 
     def __init__(self, house: House, *, repeatable: bool = True) -> None:
         self.house = house
@@ -149,8 +151,8 @@ async def test_run_of_a_dead_scheduler_is_taken_over_although_the_clock_was_set(
 
 
 async def test_reaper_ignores_silence_during_its_own_long_pause(house: House, clock: FakeClock) -> None:
-    """If the reaper's own process or the database file stood still between two checks, the owner of a run could not
-    renew its lease either, so its silence proves nothing.
+    """If the reaper's own process or the database file was frozen between two checks, the owner of a run may have been
+    unable to renew its lease too. Its silence then proves nothing.
     """
     pair = SchedulerPair(house)
     await pair.begin()
@@ -196,8 +198,8 @@ async def test_released_run_is_taken_over_at_the_next_look(house: House, clock: 
 async def test_lease_times_use_the_clock_of_the_database(
     house: House, database: Database, events: EventRecorder
 ) -> None:
-    """On PostgreSQL, a scheduler whose machine is an hour ahead neither takes over runs nor writes leases by its own
-    clock.
+    """On PostgreSQL, a scheduler whose machine's clock is an hour ahead takes over no runs and writes no lease times
+    from its own clock.
     """
     if database.dialect == "sqlite":
         pytest.skip("on SQLite the machine's clock is the only one")
@@ -217,7 +219,7 @@ async def test_lease_times_use_the_clock_of_the_database(
 
 
 class SlowLog:
-    """Execution log that opens or takes over runs, but returns them only when ``answers`` is set."""
+    """Execution log that opens or takes over runs immediately, but returns them only after ``answers`` is set."""
 
     def __init__(self, log: SqlExecutionLog) -> None:
         self._log = log
@@ -270,7 +272,7 @@ async def test_run_acquired_during_shutdown_ends_within_the_grace_period(
 
 
 async def wait_for_tick(supervisor: Supervisor, loop: LeaseKeeper) -> None:
-    """Wait until the loop's tick ends. Its statements take real time, in which the fake clock must not move."""
+    """Wait until the loop's tick ends. Its statements take real time, during which the fake clock must not move."""
     while any(running.is_ticking for running in supervisor.running if running.loop is loop):
         await asyncio.sleep(0)
 
@@ -287,7 +289,7 @@ class Hanging:
 
 
 async def test_leases_are_renewed_until_the_last_run_of_a_shutdown_ends(house: House, clock: FakeClock) -> None:
-    """After the stop, a run takes longer than its lease while the last tick of another loop hangs."""
+    """After the stop request, a run takes longer than its lease while the last tick of another loop hangs."""
     pair = SchedulerPair(house)
     supervisor = Supervisor(clock, house.events, lambda: 0.5)
     for loop, policy in pair.owner.loops():

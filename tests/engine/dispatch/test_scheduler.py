@@ -1,4 +1,4 @@
-"""The promises of the scheduler on both databases."""
+"""The scheduler's guarantees, on both databases."""
 
 import asyncio
 import json
@@ -749,7 +749,9 @@ async def test_run_during_which_the_clock_jumps_for_years_is_recorded(house: Hou
 
 
 async def test_scheduler_stops_a_run_as_soon_as_it_knows_that_it_lost_it(house: House, clock: FakeClock) -> None:
-    """A process that was suspended for longer than its lease must not continue its run next to the next fire's run."""
+    """A process that was suspended for longer than its lease must not continue its run in parallel with the run of the
+    next fire.
+    """
     endpoint = Endpoint(gate=asyncio.Event(), repeatable=False)
     thawed, other = house.scheduler(job(target=endpoint)), house.scheduler(job(target=endpoint))
     await tick_at(thawed, clock, T0)

@@ -1,4 +1,4 @@
-"""Schedules in the database: each fire enqueues its task once, whatever happens to the schedulers."""
+"""Schedules in the database: each fire enqueues its task once, even if schedulers crash or restart."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

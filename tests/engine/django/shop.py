@@ -1,4 +1,4 @@
-"""Tasks of a Django project. The test sets ``work``."""
+"""Tasks in a Django project. The test sets ``work``."""
 
 from django_tasks import task
 from django_tasks.base import TaskContext

@@ -1,4 +1,4 @@
-"""Tasks of Django run on the workers of a Batuta application: results, failures, priorities, delays, transactions."""
+"""Django tasks run on the workers of a Batuta application: results, failures, priorities, delays and transactions."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The log, the status and the page show the messages of exceptions in development, and hide them in production."""
+"""The log, the status and the page show exception messages in development, and hide them in production."""
 
 import logging
 from collections.abc import Iterator

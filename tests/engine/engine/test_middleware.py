@@ -1,4 +1,6 @@
-"""Middleware around enqueues and executions: order, changes, errors, and one interface for tasks, stages and jobs."""
+"""Middleware around enqueues and executions: its order, changes and errors, and one interface for tasks, stages and
+jobs.
+"""
 
 import asyncio
 import sqlite3

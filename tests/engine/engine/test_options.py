@@ -1,4 +1,4 @@
-"""A misspelt option is an error at registration, and the error names the option that was probably meant."""
+"""A misspelt option is an error at registration, and the error suggests the option that was probably meant."""
 
 import re
 from collections.abc import Callable
@@ -47,7 +47,7 @@ def test_misspelt_option_is_refused_with_the_nearest(
 
 
 def anything(function: Any) -> Any:
-    """Return the function without its types, for calls that a type checker rejects."""
+    """Return the function as ``Any``, so that tests can make calls that a type checker would reject."""
     return function
 
 

@@ -1,4 +1,6 @@
-"""Resources: created before work runs, closed in the reverse order, and visible in tasks, jobs and loops."""
+"""Resources are created before work starts, are available in tasks, jobs and loops, and are closed in the reverse order
+of their creation.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator

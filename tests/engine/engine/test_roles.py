@@ -1,4 +1,4 @@
-"""Roles of the application: each has its own queues and loops, under the same supervision as a worker."""
+"""Roles that an application defines: each has its own queues and loops, supervised in the same way as a worker."""
 
 from dataclasses import replace
 from datetime import timedelta

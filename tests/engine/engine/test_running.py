@@ -1,4 +1,6 @@
-"""Roles inside another program: its logging handlers get the log, its block gets errors, and started work is finished."""
+"""Roles inside another program: they log through the program's handlers, raise errors in its ``async with`` block, and
+finish the work that they have started.
+"""
 
 import asyncio
 import logging
@@ -194,7 +196,7 @@ async def test_call_before_opening_names_the_block_to_write(database_url: str) -
 
 
 def test_program_runs_again_in_a_new_event_loop(database_url: str) -> None:
-    """Each test of a web application opens the lifespan, and so the roles, in its own event loop."""
+    """Each test of a web application opens the application's lifespan, which starts the roles, in a new event loop."""
     work = Batuta(database_url, timezone="UTC")
 
     @work.task()

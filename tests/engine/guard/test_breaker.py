@@ -1,4 +1,4 @@
-"""When a circuit breaker opens, holds calls back, admits a probe and closes."""
+"""When a circuit breaker opens, blocks calls, admits a probe and closes."""
 
 from dataclasses import replace
 from datetime import timedelta

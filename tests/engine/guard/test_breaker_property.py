@@ -1,4 +1,4 @@
-"""A circuit breaker under random reports, callers and orders."""
+"""A circuit breaker that receives random reports from random callers in random order."""
 
 from datetime import timedelta
 
@@ -83,7 +83,7 @@ class BreakerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.out)
     @rule(data=st.data())
     def die(self, data: st.DataObject) -> None:
-        """Drop a call whose process died, so that its result is never reported."""
+        """Forget a call whose process died, so that its result is never reported."""
         self.out.pop(data.draw(st.integers(0, len(self.out) - 1)))
 
     @rule(span=spans)

@@ -29,7 +29,7 @@ BROKE = EffectReport(Effect.BROKE, "HTTP 503")
 
 
 def circuits_on(database: Database, ids: Ids, clock: FakeClock, events: EventRecorder) -> Circuits:
-    """The circuits of another process on the same database."""
+    """Return circuits on the same database, as another process would open them."""
     circuits = Circuits(SqlCircuits(database, ids, clock, events, own_time=True), clock, lambda: 0.0)
     circuits.add(RULE)
     circuits.add(CHIP)

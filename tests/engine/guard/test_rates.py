@@ -33,7 +33,7 @@ def rates(database: Database, ids: Ids, clock: FakeClock) -> SqlRates:
 
 @pytest.fixture
 async def elsewhere(rates: SqlRates, database_url: str, ids: Ids, clock: FakeClock) -> AsyncIterator[SqlRates]:
-    """The rates of another process."""
+    """The rate limits as another process sees them."""
     database = connect(database_url, SystemClock())
     await database.open()
     yield SqlRates(database, ids, clock, own_time=True)
@@ -121,8 +121,8 @@ async def test_unused_token_is_returned_and_a_used_one_is_not(rates: SqlRates, c
 
 
 async def test_token_counts_from_its_use_and_not_from_its_reservation(rates: SqlRates, clock: FakeClock) -> None:
-    """If a token counted from its reservation, two messages that are reserved early and sent late could exceed the
-    limit of the window.
+    """If tokens counted from their reservation, two messages that were reserved early and sent late could together
+    exceed the window's limit.
     """
     limit = gap("gap", "gap", 10 * SECOND)
     reserved = await take(rates, limit)
@@ -223,7 +223,9 @@ async def test_token_of_a_short_window_is_kept_for_the_long_window_of_its_key(
 async def test_process_whose_clock_is_ahead_prunes_no_valid_token(
     database: Database, clock: FakeClock, ids: Ids
 ) -> None:
-    """On PostgreSQL the server's clock decides which tokens are old. On SQLite all processes share the machine's clock."""
+    """On PostgreSQL the server's clock decides which tokens have expired. On SQLite all processes share the machine's
+    clock.
+    """
     clock.step(SystemClock().now() - clock.now())
     own_time = database.dialect == "sqlite"
     rates = SqlRates(database, ids, clock if own_time else SystemClock())

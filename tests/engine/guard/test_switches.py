@@ -1,4 +1,4 @@
-"""Durable switches on both databases: other processes see a change at once, and the audit log records it."""
+"""Durable switches on both databases: other processes see a change immediately, and the audit log records it."""
 
 import asyncio
 from datetime import timedelta

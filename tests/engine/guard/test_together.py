@@ -1,4 +1,4 @@
-"""Combine several guards: switches, hours, pilot, breaker, rate."""
+"""Several guards combined: switches, sending hours, pilot, circuit breaker and rate limit."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
@@ -18,7 +18,7 @@ HOURS = HoursGuard(
 
 @dataclass(eq=False)
 class RecordingGuard:
-    """Guard that issues tickets and records the reports on them."""
+    """Guard that issues tickets and records what is reported about them."""
 
     holds: bool = False
     takes: float = 0.0

@@ -1,4 +1,6 @@
-"""All guards of an effect in their order, on both databases: switch, hours, pilot, breaker, rate."""
+"""All guards of an effect, in the order in which they are checked: switch, hours, pilot, breaker and rate. The tests
+run on both databases.
+"""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -27,7 +29,7 @@ class GuardedEffect:
         return await self.may.admit(self.clock.now())
 
     async def reason(self) -> tuple[str, object]:
-        """Return the code of the hold and the first of its facts."""
+        """Return the reason code for which the effect was held back, and the first fact of that reason."""
         verdict = await self.ask_guards()
         assert isinstance(verdict, Hold), verdict
         assert isinstance(verdict.reason, Reason)

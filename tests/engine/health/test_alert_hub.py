@@ -42,7 +42,7 @@ class RecordingSink:
 
 
 class HubSetup:
-    """Health check whose findings the test sets, and any number of hubs."""
+    """A health check whose findings the test sets, and any number of alert hubs."""
 
     def __init__(self, work: Batuta, clock: FakeClock) -> None:
         self.work = work

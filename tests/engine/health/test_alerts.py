@@ -1,4 +1,4 @@
-"""Decide which findings become alerts, and when."""
+"""Which findings become alerts, and when."""
 
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -44,7 +44,7 @@ def seen(*findings: Finding) -> Assessment:
 
 
 class AlertMemory:
-    """Keeps the alerted causes between calls, as the database does."""
+    """Remembers between calls which causes have been alerted, as the database does."""
 
     def __init__(self) -> None:
         self.known: dict[str, AlertedCause] = {}

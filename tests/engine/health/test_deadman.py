@@ -1,4 +1,4 @@
-"""The dead man's switch pings while the dispatcher works, and only then."""
+"""The dead man's switch sends pings only while the dispatcher is working."""
 
 import asyncio
 from datetime import timedelta

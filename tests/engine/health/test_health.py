@@ -1,4 +1,4 @@
-"""Counts of the health checks on both databases are exact, whatever other rows the table has."""
+"""The health checks count exactly, whatever other rows a table contains. The tests run on both databases."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -134,7 +134,7 @@ async def test_heartbeat_of_a_job_is_not_taken_for_a_process(work: Batuta, clock
 
 
 async def test_beat_stores_the_age_of_a_tick_as_a_duration(database: Database, clock: FakeClock) -> None:
-    """A duration stays correct although the clocks of two machines may differ."""
+    """Unlike an instant, a duration stays correct when the clocks of two machines differ."""
     beats = SqlBeats(database, "1")
     await beats.beat("s:1", "scheduler", {"dispatcher": {"last_progress_ago": 1.5, "failures": 2}}, now=clock.now())
     (beat,) = (await beats.read_signs(within=HOUR, now=clock.now())).beats

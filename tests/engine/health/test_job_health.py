@@ -1,4 +1,4 @@
-"""The health of a job follows from the fires that were expected of this job."""
+"""A job's health is judged by the fires that were expected of it."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -92,7 +92,7 @@ def test_job_outside_its_window_is_held_and_its_failures_still_count() -> None:
 
 
 def test_pause_does_not_hide_that_no_scheduler_fires() -> None:
-    """A held fire has a row. A fire without a row means that no scheduler ran."""
+    """A fire that a pause held back has a row. A missing row means that no scheduler was running."""
     assert judged(Facts(last=last()), answered=False, held=PAUSED_ALL(setting="")).is_stale
 
 

@@ -1,4 +1,4 @@
-"""The health of queues, processes and the scheduler follows from the work that they should have done."""
+"""The health of queues, processes and the scheduler is judged by the work that they should have done."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -70,7 +70,7 @@ def test_queue_with_due_items_and_no_worker_is_critical_within_two_minutes() -> 
 
 
 def test_queue_with_handed_over_items_and_no_runner_is_critical() -> None:
-    """The engine claimed the items for another system, such as ARQ, but no process of that system runs them."""
+    """The engine claimed the items for an external system such as ARQ, but no process of that system is running them."""
     handed = replace(queue(), hands_over=True)
     waits = pulse(running=5, running_since=NOW - 61 * SECOND)
     assert severities(judge_queue(handed, waits, has_worker=False)) == {"queue.deserted.mail": Severity.CRITICAL}
@@ -102,8 +102,8 @@ def test_threads_past_their_time_limit_are_reported_while_their_process_lives() 
 
 
 def test_queue_without_due_items_needs_no_worker() -> None:
-    """Items that wait for a retry or a later time are neither backlog nor stuck, so the figures of the queue exclude
-    them.
+    """Items that are waiting for a retry or for a later time are neither backlog nor stuck, so the queue's figures
+    exclude them.
     """
     assert judge_queue(queue(), pulse(), has_worker=False) == Report()
 
@@ -129,8 +129,8 @@ def test_one_old_item_is_a_finding(age: int, severity: Severity | None) -> None:
 
 
 def test_later_rule_does_not_overwrite_a_worse_earlier_one() -> None:
-    """Ten stuck items are critical. Six dead items are only a warning, and the rule that runs later must not lower the
-    result.
+    """Ten stuck items are critical, while six dead items are only a warning. The rule for dead items runs later, but
+    must not lower the severity.
     """
     found = judge_queue(queue(), pulse(5, MINUTE / 2, stuck=10, dead=6, dead_lately=6), has_worker=True)
     assert severities(found) == {"queue.stuck.mail": Severity.CRITICAL, "queue.dead.mail": Severity.WARNING}

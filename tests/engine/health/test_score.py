@@ -1,4 +1,4 @@
-"""Findings are combined into one score, and none of them is lost."""
+"""All findings are combined into one score."""
 
 import asyncio
 from contextlib import suppress
@@ -34,7 +34,7 @@ def finding(severity: Severity, cause: str = "a", *because: str) -> Finding:
 
 
 def check(name: str, *reports: Report | Exception, section: str = QUEUES) -> Check:
-    """Check that returns these reports in turn and repeats the last one."""
+    """Return a health check that returns these reports one after another, and then repeats the last one."""
     answers = list(reports)
 
     async def ask() -> Report:

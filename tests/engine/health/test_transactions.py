@@ -1,4 +1,4 @@
-"""Find the oldest open transaction: while it is open, dead rows stay in the tables."""
+"""Find the oldest open transaction, because while it is open the database cannot remove dead rows from its tables."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta

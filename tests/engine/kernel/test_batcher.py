@@ -11,7 +11,7 @@ from batuta.kernel.errors import StatementRefused, StoreUnavailable
 
 
 class Doubling:
-    """Doubles numbers. It refuses a batch with a negative number, and returns no answer for zero."""
+    """Doubles numbers. It rejects a batch that contains a negative number, and returns no answer for zero."""
 
     def __init__(self) -> None:
         self.calls: list[list[int]] = []
@@ -103,7 +103,7 @@ async def test_unavailable_database_fails_every_caller() -> None:
 
 
 class Doubles:
-    """Doubles even numbers. Odd numbers have no value, and a batch with a negative number is refused."""
+    """Doubles even numbers. Odd numbers have no value, and a batch that contains a negative number is rejected."""
 
     def __init__(self) -> None:
         self.calls: list[list[int]] = []
@@ -140,7 +140,7 @@ async def test_key_whose_batch_is_refused_is_loaded_alone() -> None:
 
 
 class Gathered:
-    """Doubles numbers, one call at a time. Each call ends when the test opens the gate."""
+    """Doubles numbers, one batch at a time. No batch is answered until the test opens the gate."""
 
     def __init__(self, most: int = 500) -> None:
         self.calls: list[list[int]] = []
@@ -157,7 +157,7 @@ class Gathered:
         return [each * 2 for each in asked]
 
     async def ask(self, *numbers: int) -> "list[asyncio.Task[int]]":
-        """Request each number in a separate task, and return the tasks when all of them wait."""
+        """Request each number in a separate task, and return the tasks once all of them are waiting."""
         tasks = [asyncio.create_task(self.gatherer.ask(number)) for number in numbers]
         await asyncio.sleep(0)
         return tasks

@@ -1,4 +1,4 @@
-"""How to wait for an event on the clocks that the engine and its tests use."""
+"""Waiting for an event works on every clock that the engine and its tests use."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Identity of a lease owner, and the conditions under which another process may declare it dead."""
+"""The identity of a lease owner, and when another process may declare the owner dead."""
 
 import os
 import subprocess
@@ -146,7 +146,7 @@ def test_recycled_pid_is_not_the_earlier_process() -> None:
 
 @pytest.fixture
 def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A /proc that contains only this process."""
+    """Create a /proc folder that contains only this process."""
     folder = tmp_path / "proc"
     (folder / "self" / "ns").mkdir(parents=True)
     (folder / "sys/kernel/random").mkdir(parents=True)

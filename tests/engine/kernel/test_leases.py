@@ -1,4 +1,6 @@
-"""The silence of a lease holder is measured without a wall clock, and a holder without a supervisor renews in time."""
+"""How long a lease holder has been silent is measured without the wall clock. A holder that runs without a supervisor
+still renews in time.
+"""
 
 import asyncio
 from datetime import timedelta

@@ -1,5 +1,5 @@
-"""Personal numbers never survive masking, whatever text is around them. Ids and instants survive. Masking twice changes
-nothing.
+"""Masking removes every personal number, whatever text surrounds it, and leaves ids and instants unchanged. Masking a
+text twice has the same result as masking it once.
 """
 
 import re
@@ -107,7 +107,7 @@ def test_engine_id_always_survives(unix_ms: int, counter: int, tail: int) -> Non
 
 @given(st.uuids() | st.integers(0, 10**32 - 1).map(lambda number: UUID(f"{number:032d}")))
 def test_any_uuid_always_survives(made: UUID) -> None:
-    """A UUID that happens to contain only digits survives too, although some of its groups look like phone numbers."""
+    """This includes a UUID that happens to contain only digits, although some of its groups look like phone numbers."""
     assert mask(f"id={made} n={made.hex}") == f"id={made} n={made.hex}"
 
 

@@ -1,4 +1,4 @@
-"""Reasons: a code and facts, stored as one text, rendered in every language."""
+"""A reason is a code with facts. It is stored as one text, and can be shown in every language."""
 
 import copy
 import importlib
@@ -25,7 +25,7 @@ PORTUGUESE, ENGLISH = Texts("pt-BR", [APP_TEXTS]), Texts("en", [APP_TEXTS])
 
 
 def all_codes() -> list[ReasonCode]:
-    """Return every reason code of the engine and of Julia. A code is registered when its module is imported."""
+    """Return every reason code that the engine and Julia define. A code is registered when its module is imported."""
     for package in (batuta, app):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith("__main__"):

@@ -1,4 +1,4 @@
-"""W3C trace context: strictly parsed, passed on, and in every log line."""
+"""The W3C trace context is parsed strictly, passed on, and added to every log line."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""The dataclasses of the engine behave like those of the standard library."""
+"""The engine's own dataclasses behave like those in the standard library."""
 
 import copy
 import dataclasses
@@ -24,7 +24,7 @@ class Point:
 
 
 class Marked(Point):
-    """A subclass that is not a dataclass and has further attributes."""
+    """A subclass that is not itself a dataclass and has additional attributes."""
 
 
 @pytest.fixture(params=BOTH, ids=str)

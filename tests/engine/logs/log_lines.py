@@ -1,4 +1,4 @@
-"""Configure logging as a process does, for the length of a test."""
+"""Configure logging for the duration of a test, in the same way as a real process."""
 
 import io
 import json
@@ -22,7 +22,7 @@ class Terminal(io.StringIO):
 
 @contextmanager
 def logging_restored() -> Iterator[None]:
-    """Restore the logging of the process after the block."""
+    """Restore the process's logging configuration after the block."""
     loggers = [logging.getLogger(), *map(logging.getLogger, list(logging.Logger.manager.loggerDict))]
     before = [(logger, list(logger.handlers), logger.level, logger.propagate) for logger in loggers]
     ours = structlog.get_config() if structlog.is_configured() else None

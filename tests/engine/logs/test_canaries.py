@@ -1,4 +1,4 @@
-"""Personal data and secrets (canaries) never reach a log, through any path that writes one."""
+"""Personal data and secrets (canaries) never reach the log, whichever code path writes it."""
 
 import asyncio
 import io
@@ -202,7 +202,9 @@ def test_log_contains_no_personal_data_and_no_secret(
 
 
 def test_canaries_appear_in_an_unmasked_log() -> None:
-    """Without this test, the tests of the masked log could pass although they check nothing."""
+    """This test proves that the other tests could detect a canary. Without it, they might pass because they check
+    nothing.
+    """
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     theirs.addHandler(handler)

@@ -1,4 +1,4 @@
-"""Log lines of an attempt: kept, masked, bounded, and deleted with their item."""
+"""The log lines of an attempt are stored, masked, limited in size, and deleted together with their item."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ def _level() -> None:
 
 @asynccontextmanager
 async def program(url: str, **options: Any) -> AsyncIterator[Batuta]:
-    """A program with two tasks and a stage. Its log lines are stored after the worker's block has ended."""
+    """A program with two tasks and a stage. When the block that runs its worker ends, all log lines have been stored."""
     work = Batuta(url, timezone="UTC", **options)
 
     @work.task(name="greet", retry=[], keep_result=86_400)

@@ -89,7 +89,7 @@ class Model(BaseModel):
 
 
 class ForeignOSError(OSError):
-    """An OSError whose message quotes a URL, as the library requests raises it."""
+    """An OSError whose message quotes a URL, like those that the requests library raises."""
 
 
 class ForeignTypeError(TypeError):

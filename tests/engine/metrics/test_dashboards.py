@@ -1,4 +1,4 @@
-"""Dashboards and alert rules in deploy/ name only metrics, labels and label values that ``/metrics`` has."""
+"""The dashboards and alert rules in deploy/ use only metrics, labels and label values that ``/metrics`` provides."""
 
 import json
 import re
@@ -48,7 +48,7 @@ class Recorded:
 
 
 async def known(url: str) -> tuple[dict[str, set[str]], dict[tuple[str, str], set[str]]]:
-    """Return the labels of each series, and the values of each label on a page."""
+    """Return the labels of each metric, and the values that each label has on a ``/metrics`` page."""
     recorded = Recorded()
     MetricsSubscriber(recorded)
     work = Batuta(url)
@@ -76,7 +76,7 @@ async def known(url: str) -> tuple[dict[str, set[str]], dict[tuple[str, str], se
 
 
 def expressions() -> Iterator[tuple[str, set[str]]]:
-    """Yield each expression with the labels that its legend or text uses."""
+    """Yield each query expression with the labels that its legend or its alert text uses."""
     for group in yaml.safe_load(RULES.read_text())["groups"]:
         for rule in group["rules"]:
             yield rule["expr"], {*LEGEND.findall(" ".join(rule["annotations"].values()))}

@@ -1,4 +1,4 @@
-"""``/metrics`` of every process: its own figures, and on the api's page also those from the database."""
+"""Each process has a ``/metrics`` page with its own figures. The API's page also has figures from the database."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ from tests.servers import free_port
 
 
 def readable(text: str) -> dict[str, float]:
-    """Return every sample by its name and labels. Fails if a scraper could not parse the text."""
+    """Return every sample by name and labels. Fail if a scraper could not parse the text."""
     return {
         f"{sample.name}{{{','.join(f'{k}={v}' for k, v in sorted(sample.labels.items()))}}}": sample.value
         for family in text_string_to_metric_families(text)
@@ -168,7 +168,7 @@ async def test_taken_port_is_one_sentence(work: Batuta) -> None:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Iterator[int]:
-    """Run `batuta up` with enough free ports, and yield the parent's port."""
+    """Run `batuta up` with enough free ports, and yield the port of the parent process."""
     base, port = free_port(3), free_port()
     env = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("BATUTA_", "API_"))},

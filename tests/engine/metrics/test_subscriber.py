@@ -1,4 +1,6 @@
-"""Figures as a scraper sees them: conventional names, bounded labels, and no reading that can break the page."""
+"""Metrics as a scraper sees them: names follow the conventions, labels have a bounded number of values, and no reading
+breaks the page.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence

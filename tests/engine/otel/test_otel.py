@@ -1,4 +1,4 @@
-"""Spans connect an enqueue with the run of its task across processes, and metrics have the names of ``/metrics``."""
+"""Spans connect an enqueue with the run of its task in another process. Metrics have the same names as on ``/metrics``."""
 
 from collections.abc import Iterator
 

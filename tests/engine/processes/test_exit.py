@@ -1,4 +1,4 @@
-"""A process ends after its work, even if threads or coroutines that it started are still running."""
+"""A process exits when its work is finished, even if threads or coroutines that it started are still running."""
 
 import os
 import subprocess

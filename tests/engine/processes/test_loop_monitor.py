@@ -1,4 +1,4 @@
-"""The watchdog thread acts if the event loop does not answer. The test moves the clock."""
+"""The watchdog thread acts if the event loop does not respond. The test moves the clock."""
 
 import asyncio
 import faulthandler
@@ -30,7 +30,7 @@ LIMIT = 15 * SECOND
 
 
 class ManualLoop:
-    """Event loop that answers only when the test calls ``answer``."""
+    """Event loop that responds only when the test calls ``answer``."""
 
     def __init__(self) -> None:
         self.asked: list[Callable[[], None]] = []

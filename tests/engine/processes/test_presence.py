@@ -1,5 +1,5 @@
-"""Processes that died while they held leases are found by their presence files, and their work is recovered without
-polling the database.
+"""Presence files show which processes died while they held leases, so their work is recovered without polling the
+database.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A process whose database file was lost stops at once. If it does not stop in time, it is killed."""
+"""A process stops immediately when its database file is lost. If it does not stop in time, it is killed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Operators request that a process ends, restarts or shows its stacks. The process handles each request once."""
+"""Operators request that a process end, restart or show its stacks. The process handles each request once."""
 
 import asyncio
 import threading

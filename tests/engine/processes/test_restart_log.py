@@ -1,4 +1,6 @@
-"""A parent records the ends of its children on both databases, late if necessary, without blocking the parent."""
+"""A parent process records each end of a child on both databases, later if the database is unavailable, and is never
+blocked by the write.
+"""
 
 import asyncio
 from collections.abc import Sequence

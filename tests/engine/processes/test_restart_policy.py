@@ -1,4 +1,4 @@
-"""When the parent restarts a child, and when restarts become a crash loop."""
+"""When the parent restarts a child, and when repeated restarts become a crash loop."""
 
 from datetime import timedelta
 
@@ -19,7 +19,7 @@ def after(
 
 
 def waits(code: int, step: float, times: int) -> list[float | None]:
-    """Return the waits after ``times`` ends, one end every ``step`` seconds."""
+    """Return the wait before each restart if a child ends ``times`` times, once every ``step`` seconds."""
     ends: tuple[float, ...] = ()
     found: list[float | None] = []
     for number in range(times):

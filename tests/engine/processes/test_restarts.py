@@ -1,4 +1,4 @@
-"""Restarts on both databases: one row each, listed newest first."""
+"""Each restart is stored as one row, and restarts are listed newest first. The tests run on both databases."""
 
 from datetime import timedelta
 

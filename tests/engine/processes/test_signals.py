@@ -1,4 +1,4 @@
-"""Signals that ask a process to end."""
+"""Signals that request a process to stop."""
 
 import asyncio
 import os
@@ -63,7 +63,9 @@ asyncio.run(main())
 
 
 def test_signal_to_a_forked_child_does_not_stop_the_parent() -> None:
-    """A forked child inherits the pipe through which asyncio receives signals, so its signals could reach the parent."""
+    """A forked child inherits the pipe through which asyncio receives signals. Unless the engine prevents it, signals
+    to the child reach the parent.
+    """
     environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
     program = [sys.executable, "-c", FORKING]
     said = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60, check=False).stdout

@@ -1,7 +1,6 @@
-"""The contract of a queue store, as tests.
+"""The contract tests that every queue store must pass.
 
-A subclass provides a fixture ``queue``: an empty ``QueueFixture`` on the store under test, whose clock the test
-moves.
+A subclass provides a fixture ``queue``: an empty ``QueueFixture`` on the store under test. The test moves its clock.
 """
 
 import asyncio
@@ -28,8 +27,8 @@ DEAD = Settlement(state=ItemState.DEAD, error="no")
 
 @dataclass
 class QueueFixture(ABC):
-    """A store under test. ``item`` builds an item of its table. ``state`` returns the state of an item in the terms of
-    the contract.
+    """A store under test. ``item`` builds an item for the store's table. ``state`` translates an item's stored state
+    into one of the contract's five states.
     """
 
     store: QueueStore
@@ -40,7 +39,7 @@ class QueueFixture(ABC):
 
     @abstractmethod
     async def state(self, id: str) -> str | None:
-        """Return ready, running, done, dead or cancelled, or None if the item does not exist."""
+        """Return ready, running, done, dead or cancelled. Return None if the item does not exist."""
 
     @abstractmethod
     async def pause(self, on: bool) -> None: ...
@@ -53,7 +52,7 @@ class QueueFixture(ABC):
         return list((await self.store.settle_and_claim([], lease_holder, limit, **options)).leases)
 
     async def settle(self, leases: Sequence[Lease], settlement: Settlement = DONE) -> list[str]:
-        """Settle the leases and return the ids whose lease was lost."""
+        """Settle the leases and return the ids of the items whose lease had been lost."""
         result = await self.store.settle_and_claim([(lease, settlement) for lease in leases], ANN, 0)
         return [lease.id for lease in result.lost]
 
@@ -265,7 +264,7 @@ class QueueContract:
         assert list((await queue.store.renew(leases, ANN)).cancelled) == [id]
 
     async def test_a_cancelled_item_does_not_return(self, queue: QueueFixture) -> None:
-        """Neither a retry nor the death of a worker returns a cancelled item to the queue."""
+        """Neither a retry nor the death of a worker puts a cancelled item back into the queue."""
         retried, orphaned = await queue.put(queue.item(), queue.item())
         leases = {lease.id: lease for lease in await queue.claim()}
         for id in (retried, orphaned):
@@ -310,8 +309,8 @@ class QueueContract:
 
     @pytest.mark.parametrize("limit", [0, 10])
     async def test_a_lost_lease_beside_successes_is_lost_alone(self, queue: QueueFixture, limit: int) -> None:
-        """One call writes several successes together. A lost lease among them must neither count as written nor prevent
-        the other writes.
+        """One call writes several successes together. If one of the leases was lost, its item must not be reported as
+        written, and the other items must still be written.
         """
         lost_id, *others = await queue.put(queue.item(), queue.item(), queue.item())
         by_id = {lease.id: lease for lease in await queue.claim()}
@@ -336,7 +335,7 @@ class QueueContract:
         assert seen == [False, False, True]
 
     async def test_the_orderly_end_of_an_attempt_resets_the_crash_count(self, queue: QueueFixture) -> None:
-        """One crash a week among many successful runs must not make an item dead."""
+        """An item that crashes once a week but otherwise runs successfully must not become dead."""
         await queue.put()
         snoozed = Settlement(state=ItemState.READY, available_at=queue.clock.now(), gives_back=True, error="later")
         for _ in range(4):

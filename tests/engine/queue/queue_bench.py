@@ -1,4 +1,4 @@
-"""A worker on a bare store and a fake clock, for the contract tests of the queue."""
+"""A worker on a real store and a fake clock, without the rest of the engine, for the queue's contract tests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -61,7 +61,7 @@ class Bench:
         return readable(row)
 
     async def works(self, worker: Worker) -> Pace:
-        """Tick until the items that the worker started have ended and are settled."""
+        """Tick the worker until every item that it started has ended and been settled."""
         pace = await worker.tick()
         for _ in range(4):
             await settle()

@@ -1,4 +1,6 @@
-"""PostgreSQL's clock decides. Wrong clocks of the machines that enqueue, work and prune have no effect."""
+"""The clock of the PostgreSQL server is used for all decisions. Wrong clocks on the machines that enqueue, work and
+prune have no effect.
+"""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,7 +31,7 @@ ITEM = NewItem(values={"name": "f", "args": AsJson([[], {}])})
 
 
 class Skewed(SystemClock):
-    """Clock of a machine that is wrong by ``skew``."""
+    """The clock of a machine, wrong by ``skew``."""
 
     def __init__(self, skew: timedelta) -> None:
         self._skew = skew
@@ -39,7 +41,7 @@ class Skewed(SystemClock):
 
 
 class Machine:
-    """Machine with its own clock, on the shared database."""
+    """A machine with its own clock, connected to the shared database."""
 
     def __init__(self, database: Database, skew: timedelta) -> None:
         self.clock = Skewed(skew)
@@ -112,7 +114,7 @@ async def test_snooze_lasts_as_long_as_requested(
 
 
 async def test_worker_with_a_slow_clock_waits_between_retries(machine: Machine) -> None:
-    """Without the server's clock, a worker ten minutes behind would use up every retry at once."""
+    """If the worker used its own clock, which is ten minutes slow, it would use up all retries immediately."""
 
     async def fail(lease: object) -> Failed:
         return Failed("busy")

@@ -1,4 +1,6 @@
-"""A clock that is set back delays neither the backlog nor the items of a dead worker (SQLite uses the machine's clock)."""
+"""When the machine's clock, which SQLite uses, is set back, neither the backlog nor the items of a dead worker are
+delayed.
+"""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -33,7 +35,7 @@ def _queue(database: Database, clock: FakeClock, ids: Ids, *, fixed_times: bool 
 
 
 def rescuer(queue: SqlQueue, clock: FakeClock) -> Rescuer:
-    """Rescuer of a new process, which knows nothing but the table."""
+    """Return the rescuer of a newly started process, which knows only what is in the table."""
     return Rescuer("default", queue, ITEM_LEASE, clock, EventRecorder())
 
 

@@ -1,5 +1,5 @@
-"""An effect, which is a write that commits together with its item's settlement, must end within the item's time limit.
-A failed effect fails only its own item. Both databases behave the same.
+"""An effect is a write that commits together with its item's settlement. It must end within the item's time limit, and
+if it fails, only its own item fails. Both databases behave the same.
 """
 
 import asyncio
@@ -27,9 +27,7 @@ COUNT = query_of("count", "SELECT count(*) AS items FROM tasks", writes=False)
 
 
 class EffectSetup:
-    """A running worker and a task ``conta`` with a time limit of 3 s. The test sets the handler and the effect of the
-    task.
-    """
+    """A running worker and a task ``conta`` with a time limit of 3 s. The test sets the task's handler and effect."""
 
     def __init__(self, work: Batuta, clock: FakeClock) -> None:
         self.work, self.clock = work, clock
@@ -54,7 +52,7 @@ class EffectSetup:
     async def advance_clock(
         self, seconds: int, *, step: float = 1.0, until: Callable[[], object] = lambda: False
     ) -> None:
-        """Advance the clock step by step, never faster than the database writes."""
+        """Advance the clock step by step, and wait for the database's writes after each step."""
         for _ in range(int(seconds / step)):
             if until():
                 return
@@ -62,7 +60,7 @@ class EffectSetup:
             await self.clock.advance(step)
 
     async def _until_written(self) -> None:
-        """Wait until a write commits. While an effect holds SQLite's writer, wait for a few reads instead."""
+        """Wait until a write has committed. If an effect is holding SQLite's only writer, wait for a few reads instead."""
         count, written = (in_dialect(each, self.work.database.dialect) for each in (COUNT, WRITTEN))
         writing = asyncio.ensure_future(self.work.database.run(written))
         writing.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -208,8 +206,8 @@ async def test_concurrent_statements_in_an_effect_fail_the_item(setup: EffectSet
 async def test_worker_repeats_an_effect_while_the_store_is_unavailable(
     setup: EffectSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The outage is longer than the time limit of the task, but the wait for the store does not count towards that
-    limit.
+    """The outage lasts longer than the task's time limit, but time spent waiting for the store does not count towards
+    the limit.
     """
     where = setup.work.database.where
 
@@ -348,8 +346,8 @@ async def test_unexpected_error_of_one_settlement_fails_only_its_own_item(
 async def test_settlement_that_cannot_be_written_at_all_waits_alone(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store fails for an unknown reason whenever one item is settled. The settlements of the other items are
-    written.
+    """The store fails for an unknown reason whenever it settles a particular item. The settlements of the other items
+    are written.
     """
     bench.handles("fine", fine)
     first, second, third = await bench.put("fine", "fine", "fine")

@@ -1,4 +1,6 @@
-"""One item is executed without store and worker. The handler's result and the retry policy decide the settlement."""
+"""The execution of one item, without a store or a worker. The handler's result and the retry policy decide the
+settlement.
+"""
 
 import ast
 import asyncio
@@ -24,7 +26,7 @@ MINUTE = timedelta(minutes=1)
 
 
 class Item:
-    """An item whose handler the test sets. ``executed`` returns the result."""
+    """An item whose handler is set by the test. ``executed`` waits for the execution and returns its result."""
 
     def __init__(self, clock: FakeClock, handle: Handle, **options: Any) -> None:
         handler = ItemHandler(handle=handle, **{"retry": after_seconds([60]), **options})

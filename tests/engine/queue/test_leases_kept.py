@@ -1,4 +1,4 @@
-"""A live worker keeps every lease that it holds, on both databases, whatever its ticks, effects and other items do."""
+"""A live worker keeps all its leases, on both databases, whatever its ticks, effects and other items do."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Decisions about limits: rates, keys, free places, and the shares of several lines."""
+"""Decisions about limits: rates, keys, free slots, and how several queues share a limit."""
 
 import inspect
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""A row locked by another transaction blocks neither the renewal nor the settlement of other rows (PostgreSQL)."""
+"""On PostgreSQL, a row locked by another transaction blocks neither the renewal nor the settlement of other rows."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Compare a queue on SQLite with a model of it, over random sequences of operations."""
+"""Compare a queue on SQLite with a model of the queue, over random sequences of operations."""
 
 import asyncio
 import tempfile
@@ -42,7 +42,7 @@ chance = st.randoms(use_true_random=False)
 
 @dataclass(frozen=True)
 class ModelRow:
-    """Expected values of a row."""
+    """The values that a row is expected to have."""
 
     state: str
     available_at: datetime
@@ -60,7 +60,7 @@ class ModelRow:
 
 @dataclass
 class Owner:
-    """An owner and the leases that it believes it holds: those that it received, without those that were reported lost."""
+    """An owner and the leases that it believes it holds: all that it received, except those reported as lost."""
 
     lease_holder: LeaseHolder
     leases: list[Lease] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Owner:
 
 @cache
 def migrated() -> bytes:
-    """File content of an empty, migrated database."""
+    """Return the file content of an empty, migrated database."""
 
     async def migrate(file: Path) -> None:
         clock = FakeClock()
@@ -208,7 +208,7 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.stale)
     @rule(random=chance)
     def settle_with_stale_lease(self, random: Any) -> None:
-        """A write with a stale lease changes nothing, which the invariants check."""
+        """Write with a stale lease. The invariants check that no row changes."""
         living = [lease for lease in self.stale if lease.id in self.model and self.model[lease.id].is_alive]
         lease = random.choice(living or self.stale)
         lease_holder = self.hands["ann"].lease_holder

@@ -1,4 +1,4 @@
-"""Unusual instants, values, outcomes and stops harm no other item of the queue."""
+"""Unusual instants, values, outcomes and shutdowns do not affect the other items in the queue."""
 
 import asyncio
 from dataclasses import replace
@@ -175,7 +175,9 @@ NO_TEXT = "CAST(x'22FF22' AS TEXT)"
 async def test_invalid_text_fails_only_its_own_item(
     plain: SqlQueue, database: Database, clock: FakeClock, events: EventRecorder, column: str
 ) -> None:
-    """SQLite can store invalid text, so the engine must cope with it. PostgreSQL refuses to store it."""
+    """SQLite can store text that is not valid Unicode, so the engine must handle it. PostgreSQL refuses to store such
+    text.
+    """
     if database.dialect == "postgres":
         with pytest.raises(StatementRefused):
             await write(database, "INSERT INTO fila_avulsa (texto) SELECT convert_from('\\xff', 'UTF8')")
@@ -221,7 +223,7 @@ async def test_unknown_column_is_refused(plain: SqlQueue) -> None:
 
 
 class LibraryError(BaseException):
-    """A library's exception that derives from BaseException alone."""
+    """An exception of a library that derives directly from BaseException."""
 
 
 @pytest.mark.parametrize("raised", [LibraryError(), GeneratorExit(), BaseExceptionGroup("several", [LibraryError()])])
@@ -274,7 +276,9 @@ def _is_accepted(value: object) -> bool:
 
 
 async def _run_below_frames(frames: int, work: Any) -> None:
-    """Run ``work`` with ``frames`` additional frames on the stack, because a program may call a worker at any depth."""
+    """Run ``work`` with ``frames`` additional frames on the stack, because a program may run a worker at any stack
+    depth.
+    """
     await (_run_below_frames(frames - 1, work) if frames else work())
 
 
@@ -350,7 +354,9 @@ async def test_item_overdue_before_its_start_is_failed_and_released(bench: Bench
 async def test_database_that_turns_read_only_leaves_no_item_claimed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The database becomes read-only when the worker releases items that one more crash would make dead."""
+    """The database becomes read-only just when the worker is releasing suspects, which are items that one more crash
+    would make dead.
+    """
     bench.handles("fine", fine)
     suspects = await bench.put("fine", "fine")
     await bench.crash(suspects[0], 2)

@@ -1,4 +1,4 @@
-"""An item is not charged for failures of the engine's own database: it waits, its attempts stay, and the wait is bounded."""
+"""When the engine's own database fails, items wait for a limited time and lose none of their attempts."""
 
 from datetime import timedelta
 from typing import Any
@@ -18,7 +18,9 @@ MOMENT = timedelta(milliseconds=1)
 
 
 class Slow:
-    """A handler that fails with ``error`` until ``error`` is None. ``at`` has the times of its runs in seconds."""
+    """A handler that fails with ``error`` until the test sets ``error`` to None. ``at`` lists the times of its runs in
+    seconds.
+    """
 
     def __init__(self, bench: Bench, error: type[StoreUnavailable] | None = StoreTimeout, **options: Any) -> None:
         self._bench = bench
@@ -34,7 +36,7 @@ class Slow:
 
 
 async def run_for(bench: Bench, worker: Worker, time: timedelta, id: str) -> dict[str, Any]:
-    """Run the item whenever it is due, until ``time`` has passed or the item has ended. Return its row."""
+    """Run the item whenever it is due, until ``time`` has passed or the item has ended. Return the item's row."""
     ends = bench.clock.now() + time
     while True:
         await bench.works(worker)

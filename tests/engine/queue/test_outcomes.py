@@ -1,4 +1,4 @@
-"""Every consumer of outcomes handles every kind of outcome."""
+"""All code that handles outcomes handles every kind of outcome."""
 
 from datetime import timedelta
 from typing import get_args

@@ -1,4 +1,4 @@
-"""A pipeline on both databases: retries, fan-out, cancellations, crashes and effects of its items."""
+"""A pipeline on both databases: how it handles retries, fan-outs, cancellations, crashes and effects."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -52,7 +52,7 @@ async def onward(lease: Lease) -> StageOutcome:
 
 
 class Line:
-    """The pipeline under test. ``run`` lets every stage work until nothing is due now."""
+    """The pipeline under test. ``run`` lets every stage work until no item is due."""
 
     def __init__(self, database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> None:
         self.database, self.clock, self.ids, self.events = database, clock, ids, events
@@ -333,7 +333,7 @@ async def test_item_that_kills_its_workers_is_an_error_at_its_stage(line: Line) 
 
 
 def inserting(line: Line, names: dict[str, str | None]) -> Handler:
-    """Return a handler whose effect inserts each message's name. The table refuses a missing name."""
+    """Return a handler whose effect inserts the name in each message. The table rejects a missing name."""
     query = query_of("insert", "INSERT INTO vagas_teste (mensagem, nome) VALUES (:mensagem, :nome)", writes=True)
     ready = in_dialect(query, line.database.dialect)
 

@@ -1,4 +1,4 @@
-"""The order of a claim if there are more priorities than the claim checks one by one."""
+"""The order in which items are claimed if there are more priorities than a claim checks one by one."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -73,7 +73,9 @@ async def test_pause_holds_items_of_every_priority(database: Database, clock: Fa
 async def _put(
     queue: SqlQueue, now: datetime, chance: Random, is_due: Callable[[int], bool]
 ) -> list[tuple[int, datetime, str]]:
-    """Put items of fifty priorities, some of them equally old. Return priority, due time and id of the due items."""
+    """Enqueue items with fifty priorities, some of them equally old. Return the priority, due time and id of the due
+    items.
+    """
     due = []
     for _ in range(ITEMS):
         priority = chance.randrange(50)

@@ -1,4 +1,4 @@
-"""The queue's contract on both databases: for the engine's own table and for an application's table."""
+"""The queue's contract on both databases, for the engine's own table and for an application's table."""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -102,7 +102,7 @@ class TestTheEnginesOwnTable(QueueContract):
         assert [lease.id for lease in await queue.claim(limit=3)] == ids[:3]
 
     async def test_most_urgent_due_items_of_hundreds_of_priorities_come_first(self, queue: QueueFixture) -> None:
-        """There are more priorities than a claim checks one by one. Every other item is due later."""
+        """There are more priorities than a claim checks one by one, and every second item is not due yet."""
         values, later = {"name": "f", "args": AsJson([])}, queue.clock.now() + 60 * SECOND
         items = [
             NewItem(values=values, priority=n, available_at=later + n * SECOND if n % 2 else None) for n in range(400)
@@ -210,7 +210,9 @@ PER_CHIP_SQL = (
 
 @pytest.mark.tables(PER_CHIP_SQL)
 class TestATableWhoseGroupsTakeTurns:
-    """At most one item per chip runs in all processes. A chip with many items does not delay the others."""
+    """At most one item per chip is running at a time, across all processes. A chip with many items does not delay the
+    others.
+    """
 
     @pytest.fixture
     def queue(self, database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> SqlQueueFixture:
@@ -253,8 +255,8 @@ class TestATableWhoseGroupsTakeTurns:
     async def test_claim_locks_only_as_many_groups_as_it_needs(
         self, queue: SqlQueueFixture, database: Database
     ) -> None:
-        """A claim locks each group that it checks. Other workers then cannot claim from the group, and the lock table
-        of a server is limited.
+        """A claim locks each group that it checks. Until it ends, other workers cannot claim from these groups, and the
+        locks take up space in the server's limited lock table.
         """
         if database.dialect != "postgres":
             pytest.skip("SQLite has one writer, and no locks to count")
@@ -275,8 +277,8 @@ class TestATableWhoseGroupsTakeTurns:
     async def test_claim_finds_the_few_due_groups_among_tens_of_thousands(
         self, queue: SqlQueueFixture, database: Database
     ) -> None:
-        """PostgreSQL has about ten thousand locks for the whole server, so a claim must lock only the groups that it
-        takes.
+        """A PostgreSQL server has space for about ten thousand locks in total, so a claim must lock only the groups
+        from which it takes items.
         """
         text = FILL[database.dialect].format(rows=40_000)
         later = "9e15" if database.dialect == "sqlite" else "now() + INTERVAL '100 years'"

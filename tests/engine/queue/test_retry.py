@@ -1,4 +1,4 @@
-"""Retry rules by class of error: the most specific class decides, and mistakes are found at registration."""
+"""Retry rules by exception class: the most specific class decides, and invalid rules are rejected at registration."""
 
 from typing import Any
 

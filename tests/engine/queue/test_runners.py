@@ -1,4 +1,4 @@
-"""Runners, the asyncio tasks that run items. Items that do not wait share a runner, each item has its own context, and
+"""Runners, the asyncio tasks that run items. Items that never wait share a runner, each item has its own context, and
 an item that waits does not block the others.
 """
 
@@ -18,7 +18,7 @@ COLOUR: ContextVar[str] = ContextVar("colour", default="none")
 
 
 class Items:
-    """Runs items whose work a test defines. ``seen`` lists their reports."""
+    """Runs items whose handlers a test defines. ``seen`` lists what they report."""
 
     def __init__(self, clock: FakeClock) -> None:
         self.runners = Runners(self.work, lambda: None, clock)

@@ -1,4 +1,6 @@
-"""Limits of stages on both databases: over all processes, by the value of a field, and through every kind of move."""
+"""Limits of stages on both databases. They hold across all processes, for each value of a field, and however an item
+moves to a stage.
+"""
 
 import warnings
 from datetime import timedelta
@@ -39,7 +41,7 @@ def shop(work: Batuta, *stages: Any) -> ItemPipeline:
 
 
 async def claim(work: Batuta, stage: str, limit: int = 10, ended: list[Lease] | None = None) -> list[Lease]:
-    """Claim items in the way another process would."""
+    """Claim items as another process would."""
     found = await work.queues[f"shop.{stage}"].settle_and_claim([(each, DONE) for each in ended or []], HOLDER, limit)
     return list(found.leases)
 
@@ -81,7 +83,7 @@ async def test_customers_take_turns_and_each_has_its_own_limits(work: Batuta, cl
 
 
 async def test_item_has_the_key_of_the_stage_to_which_it_moves(work: Batuta) -> None:
-    """The cases are a replaced item, an unchanged one, a jump, a fan-out, and a stage with its own effects."""
+    """The item moves after being replaced, unchanged, by a jump, by a fan-out, and from a stage with its own effects."""
     text = "UPDATE pipeline_items SET priority = 7 WHERE id = :id"
     note = in_dialect(query_of("note", text, writes=True), work.database.dialect)
 

@@ -1,4 +1,4 @@
-"""Pipelines of functions: without an application table, with any JSON item and every outcome of a stage."""
+"""Pipelines made of functions: they need no application table, accept any JSON item, and support every stage outcome."""
 
 from datetime import timedelta
 from typing import Any
@@ -193,7 +193,7 @@ def test_stage_must_take_the_item() -> None:
 
 
 class Batched:
-    """A program with a pipeline whose second stage fails for odd numbers, and a task that receives the counts."""
+    """A program with a pipeline whose second stage fails for odd numbers, and a task that receives the batch's counts."""
 
     def __init__(self, url: str, clock: FakeClock) -> None:
         self.work = work = Batuta(url, clock=clock, timezone="UTC")
@@ -211,7 +211,7 @@ class Batched:
         self.report = report
 
     async def run(self, *queues: str) -> None:
-        """Run the due items of these queues, then end batches and run the tasks that this releases."""
+        """Run the due items of these queues, then end the batches and run the tasks that were waiting for them."""
         for queue in queues:
             await self.work.work_once(queue, 100)
         while await self.work.batch_store.advance() is Advance.SOME:

@@ -1,4 +1,4 @@
-"""Values that a database would return changed are refused with the reason."""
+"""A value that would come back changed from the database is rejected, and the error says why."""
 
 import json
 import string

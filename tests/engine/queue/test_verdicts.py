@@ -1,4 +1,4 @@
-"""Crashes, attempts and the reason of a death are recorded correctly, on both databases."""
+"""Crashes, attempts and the reason why an item died are recorded correctly, on both databases."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,7 +22,7 @@ MINUTE = timedelta(minutes=1)
 
 
 class Gate:
-    """Handler that records the running items and blocks until the test opens it."""
+    """Handler that records the running items and blocks them until the test opens the gate."""
 
     def __init__(self) -> None:
         self.going: list[str] = []
@@ -82,7 +82,7 @@ async def test_item_put_off_before_its_start_keeps_its_crashes(bench: Bench) -> 
 
 
 class BrokenPolicy:
-    """An application's retry policy that raises."""
+    """A retry policy of an application that raises an exception."""
 
     def __init__(self, answer: object) -> None:
         self._answer = answer
@@ -347,7 +347,9 @@ async def test_scheduled_run_runs_a_suspect_after_the_others(bench: Bench) -> No
 
 
 async def bounces(bench: Bench, id: str) -> list[timedelta]:
-    """Let newly started workers refuse the item until it is dead. Return the waits between the attempts."""
+    """Run newly started workers, each of which hands the item back, until the item is no longer queued. Return the wait
+    before each attempt.
+    """
     waits: list[timedelta] = []
     for _ in range(100):
         await bench.works(bench.worker())

@@ -1,4 +1,4 @@
-"""A worker and a rescuer on both databases and a fake clock: no item blocks them, and no item stays stuck."""
+"""A worker and a rescuer on both databases with a fake clock. No item blocks them, and no item stays stuck."""
 
 import asyncio
 from datetime import timedelta
@@ -420,7 +420,7 @@ async def test_item_is_overdue_after_many_short_items_ended(bench: Bench) -> Non
 async def test_item_being_settled_with_its_effect_is_not_taken_for_lost(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A lease renewal that runs after the commit of the settlement, but before the worker knows of it, finds no lease."""
+    """The settlement has committed, but the worker does not know that yet. A renewal at this moment finds no lease."""
     settled, answer = asyncio.Event(), asyncio.Event()
     conclude = bench.store.conclude
 

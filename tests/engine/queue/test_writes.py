@@ -1,4 +1,4 @@
-"""The order of the statements with which a worker writes the effects of many items at once."""
+"""The order of the statements when a worker writes the effects of many items together."""
 
 from itertools import permutations
 

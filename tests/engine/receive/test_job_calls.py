@@ -1,4 +1,4 @@
-"""The store of job calls on both databases: one answer per key, and one running call per job."""
+"""The store of job calls on both databases: each key has one answer, and each job has at most one running call."""
 
 import asyncio
 from datetime import timedelta
@@ -85,8 +85,8 @@ async def test_process_that_lost_a_call_writes_nothing(calls: SqlJobCalls, clock
 
 
 async def test_clock_of_the_database_decides_about_leases_and_pruning(database: Database) -> None:
-    """The store uses only the clock of the database, so no machine releases a running call or deletes an answer too
-    early.
+    """The store uses only the database's clock, so a machine with a wrong clock neither releases a running call nor
+    deletes an answer too early.
     """
     if database.dialect == "sqlite":
         pytest.skip("on SQLite the machine's clock is the only one")

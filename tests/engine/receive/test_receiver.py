@@ -1,4 +1,4 @@
-"""Receive job calls. These tests store calls in memory; the SQL store fulfils the same contract."""
+"""The receiver of job calls. These tests store calls in memory; the SQL store must fulfil the same contract."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The ending of a run is made storable in both databases and free of personal data."""
+"""The recorded end of a run can be stored in both databases and contains no personal data."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Counts, statistics and pages that are read from the execution log, on both databases."""
+"""Counts, statistics and pages of entries from the execution log, on both databases."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Our cron computation, compared with an oracle that walks through the minutes."""
+"""Our cron implementation, compared with an oracle that tests every minute."""
 
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -89,7 +89,7 @@ def test_any_cron_with_seconds_is_right_at_clock_changes_of_sao_paulo(second: st
 
 @cache
 def changes_of(zone: str) -> list[datetime]:
-    """Return the days on which the zone changed its clocks, from 2010 to 2030."""
+    """Return the days from 2010 to 2030 on which the zone changed its clocks."""
     info, found = ZoneInfo(zone), []
     day = datetime(2010, 1, 1, tzinfo=UTC)
     while day.year < 2030:

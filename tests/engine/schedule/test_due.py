@@ -1,4 +1,4 @@
-"""Due fires, compared with a plain list of every fire."""
+"""The computation of due fires, compared with a plain list of every fire."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo

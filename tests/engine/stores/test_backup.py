@@ -1,4 +1,6 @@
-"""Backups on both databases: consistent under load, refused when damaged, and restored without repeating later work."""
+"""Backups on both databases are consistent under load, are rejected when damaged, and after a restore do not repeat
+work done since the backup.
+"""
 
 import asyncio
 import os
@@ -31,7 +33,7 @@ def _ignore(what: str, count: int) -> None: ...
 
 
 class Site:
-    """One database and the operator commands for it."""
+    """One database with the operator commands that run on it."""
 
     def __init__(self, url: str, clock: FakeClock, file: Path) -> None:
         self.url = url
@@ -443,7 +445,9 @@ async def test_restored_sequences_continue_after_the_last_number(site: Site, wor
 
 
 async def test_backup_reads_no_table_of_another_schema(site: Site, work: Batuta) -> None:
-    """PostgreSQL may evaluate the conditions of a query in any order, and so for tables of other schemas too."""
+    """PostgreSQL may evaluate the conditions of a query in any order. A condition that reads a table may therefore run
+    before the one that excludes other schemas.
+    """
     if work.database.dialect == "sqlite":
         pytest.skip("SQLite has no schemas")
     plan = "EXECUTE format('ALTER DATABASE %I SET enable_nestloop = off', current_database());"

@@ -1,4 +1,4 @@
-"""Contract of every database, run on SQLite and on PostgreSQL."""
+"""The contract that every database adapter must fulfil, run on SQLite and on PostgreSQL."""
 
 import asyncio
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -310,8 +310,8 @@ async def test_statement_that_takes_too_long_is_ended(database_url: str) -> None
 
 
 async def until_idle_transaction_ended(database: Database, waits_for_it: "asyncio.Task[None]") -> None:
-    """Wait until the idle transaction has ended. SQLite has one writer, so the next write waits for the end. PostgreSQL
-    lists its sessions.
+    """Wait until the idle transaction has ended. On SQLite, the next write waits for it because there is one writer. On
+    PostgreSQL, query the list of sessions.
     """
     async with asyncio.timeout(60):
         if database.dialect == "sqlite":

@@ -1,4 +1,6 @@
-"""When the database opens, a queue table without its indexes is reported with the statement that creates them."""
+"""When the database is opened, a queue table that lacks an index is reported together with the statement that creates
+the index.
+"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Renewals, settlements and rescues use separate connections with short timeouts."""
+"""Lease renewals, settlements and rescues use separate connections with short timeouts."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -55,7 +55,7 @@ async def work(postgres_url: str) -> AsyncIterator[Batuta]:
 
 @asynccontextmanager
 async def all_connections_taken(work: Batuta) -> AsyncIterator[None]:
-    """Hold every connection of the pool, as handlers may do."""
+    """Hold every connection in the pool, as handlers may do."""
     sleeping = [asyncio.create_task(work.database.all(SLEEP)) for _ in range(5)]
     await asyncio.sleep(0)
     try:
@@ -133,8 +133,8 @@ async def test_each_pool_has_the_timeouts_of_the_lease_that_it_protects(work: Ba
 
 
 async def test_worker_that_meets_a_locked_row_settles_and_claims_the_others(postgres_url: str) -> None:
-    """With the real time limits of a worker's connections, the lock timeout ends the wait for the locked row. The
-    statement timeout is not reached.
+    """The worker's connections have their real timeouts. The lock timeout ends the wait for the locked row before the
+    statement timeout expires.
     """
     made = Batuta(postgres_url, timezone="UTC")
     made.queue_lease = timedelta(seconds=3)

@@ -1,4 +1,6 @@
-"""Migrations on both databases: each is applied once, and a changed, faulty or concurrent one harms no schema."""
+"""Each migration is applied once. A changed, faulty or concurrent migration does not damage the schema. The tests run
+on both databases.
+"""
 
 import asyncio
 from collections.abc import Callable

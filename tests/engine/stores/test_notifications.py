@@ -1,4 +1,4 @@
-"""Notifications of new work between the processes of one database."""
+"""Processes on the same database notify each other about new work."""
 
 import asyncio
 import signal
@@ -49,7 +49,7 @@ class Heard(asyncio.Queue[str | None]):
 
 @asynccontextmanager
 async def listening(url: str) -> AsyncIterator[tuple[Heard, ChangeListener]]:
-    """Listen with separate connections, as another process does."""
+    """Listen on separate connections, as another process does."""
     heard = Heard()
     async with opened(connect(url, SystemClock())) as elsewhere:
         listener = await elsewhere.listen(heard.put_nowait)

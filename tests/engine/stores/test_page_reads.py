@@ -1,4 +1,4 @@
-"""Pages are read with separate connections, and each statement has a time limit."""
+"""Pages read the database through separate connections, and each of their statements has a time limit."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""PostgreSQL behind a transaction pooler: the pooler of the tests on every machine, and PgBouncer if it is installed."""
+"""PostgreSQL behind a transaction pooler: the tests' own pooler always, and PgBouncer if it is installed."""
 
 import asyncio
 import itertools
@@ -50,7 +50,9 @@ NAMED = query("SELECT count(*) AS n FROM pg_prepared_statements WHERE name <> ''
 
 @pytest.fixture(scope="module", params=["ours", "ours, deaf", "pgbouncer", "pgbouncer, deaf"])
 def pooler_port(request: pytest.FixtureRequest, postgres: Postgres) -> Iterator[int]:
-    """Return the port of a pooler that refuses our start-up parameters or, if ``deaf``, accepts and ignores them."""
+    """Return the port of a pooler that rejects our startup parameters. A ``deaf`` pooler accepts the parameters but
+    ignores them.
+    """
     ignored = SESSION if "deaf" in request.param else ()
     if request.param.startswith("ours"):
         with TransactionPooler(postgres.port, frozenset(ignored)) as pooler:

@@ -1,4 +1,4 @@
-"""Failures that only a database server has."""
+"""Failures that occur only with a database server."""
 
 import asyncio
 import gc
@@ -51,7 +51,7 @@ async def server(postgres_url: str) -> AsyncIterator[PostgresDatabase]:
 
 @pytest.fixture
 def own_server() -> Iterator[Postgres]:
-    """PostgreSQL server that the test may stop."""
+    """A PostgreSQL server that only this test uses and may stop."""
     with postgres_server() as started:
         yield started or lack("PostgreSQL", "set BATUTA_PG_BIN to the folder that holds initdb")
 

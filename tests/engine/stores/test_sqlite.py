@@ -1,4 +1,4 @@
-"""Failures that only SQLite has."""
+"""Failures that occur only with SQLite."""
 
 import asyncio
 import sqlite3

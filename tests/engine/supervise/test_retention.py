@@ -1,4 +1,4 @@
-"""The pruner serves every retention in batches, and a job that prunes ends by its deadline."""
+"""The pruner applies every retention rule in batches, and a job that prunes ends by its deadline."""
 
 import pytest
 

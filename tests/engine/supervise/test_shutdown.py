@@ -1,4 +1,4 @@
-"""A shutdown has one deadline for all loops, and a slow loop does not delay the others. The test moves the clock."""
+"""All loops share one shutdown deadline, and a slow loop does not delay the others. The test moves the clock."""
 
 import asyncio
 from dataclasses import replace
@@ -22,7 +22,7 @@ OUTLIVING = replace(EVERY_TEN, every=SECOND, outlives=True)
 
 
 class Draining:
-    """Loop that records when its drain begins and ends, and its grace period."""
+    """Loop that records when its drain begins and ends, and how much grace period it was given."""
 
     def __init__(self, name: str, clock: FakeClock, *, tick: float = 0, drain: float = 0) -> None:
         self.name = name
@@ -48,7 +48,7 @@ class Draining:
 
 
 class Stopped:
-    """A supervisor that was requested to stop at ``at``."""
+    """A supervisor that received its stop request at ``at``."""
 
     def __init__(self, supervisor: Supervisor, clock: FakeClock) -> None:
         self._clock = clock
@@ -63,7 +63,7 @@ class Stopped:
         await settle()
 
     async def took(self) -> float:
-        """Return the seconds from the stop to the end, to a tenth."""
+        """Return the seconds from the stop request to the end, rounded to a tenth."""
         for _ in range(2_000):
             if self.task.done():
                 break

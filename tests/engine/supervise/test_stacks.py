@@ -1,4 +1,4 @@
-"""Stacks of a dead process, from the dump of Python's fault handler."""
+"""Stacks of a dead process are read from the dump that Python's fault handler wrote."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The supervisor's loop policy: ticks, failures, wake-ups and stops. The test moves the clock."""
+"""How the supervisor runs loops: ticks, failures, wake-ups and stops. The test moves the clock."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -21,7 +21,7 @@ Tick = Callable[[], Awaitable[Pace | None]]
 
 
 class Ticker:
-    """Loop whose ticks the test scripts. After the script it is idle."""
+    """Loop whose ticks follow a script that the test provides. After the script it is idle."""
 
     def __init__(self, *script: Pace | Exception, name: str = "ticker") -> None:
         self.name = name

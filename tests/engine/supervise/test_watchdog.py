@@ -24,7 +24,7 @@ WATCHED = LoopPolicy(every=10 * SECOND, stuck_after=MINUTE)
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for a thread until the condition is true. The time limit is generous, because the machine may be busy."""
+    """Wait until a thread has made the condition true. The time limit is generous, because the machine may be busy."""
     async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0)
@@ -267,7 +267,7 @@ async def test_class_with_a_drain_is_drained(supervisor: Supervisor) -> None:
 
 
 class Blocked:
-    """Loop whose tick is a plain ``def`` that blocks until ``go`` is set."""
+    """Loop whose tick is a plain ``def`` function that blocks until ``go`` is set."""
 
     def __init__(self) -> None:
         self.go, self.ticks, self.at_once, self.most = threading.Event(), 0, 0, 0

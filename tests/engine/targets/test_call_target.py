@@ -1,4 +1,6 @@
-"""A function as a job: whatever the function raises, returns or leaves running, its run ends and the process continues."""
+"""A function as a job target: whatever the function raises, returns or leaves running, its run ends and the process
+continues.
+"""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Each way in which a delivery can end has its own text. The endpoint is a real server on loopback."""
+"""Each way in which a delivery can fail or succeed has its own message. The endpoint is a real server on loopback."""
 
 import asyncio
 import itertools

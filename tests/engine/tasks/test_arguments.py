@@ -1,4 +1,6 @@
-"""Arguments keep their types. The annotation says how to decode them, and values that JSON would change are rejected."""
+"""Arguments keep their types. They are decoded according to the annotations, and values that JSON would change are
+rejected.
+"""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime

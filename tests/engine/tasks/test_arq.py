@@ -1,4 +1,6 @@
-"""Tasks that ARQ runs: Redis loses none of them, and ARQ's own command runs the tasks of an import."""
+"""Tasks that ARQ runs: none is lost in Redis, and an ARQ worker started with ARQ's own command runs the tasks of a
+Julia import.
+"""
 
 import asyncio
 import gc
@@ -63,7 +65,7 @@ async def redis_at(url: str) -> AsyncIterator[ArqRedis]:
 
 
 async def queued(redis: ArqRedis, unlike: set[bytes]) -> set[bytes]:
-    """Wait until ARQ's queue is neither empty nor equal to ``unlike``. Return its ids."""
+    """Wait until ARQ's queue has ids, and not exactly those in ``unlike``. Return its ids."""
     while True:
         found = set(await redis.zrange(default_queue_name, 0, -1))
         if found and found != unlike:
@@ -135,7 +137,7 @@ async def test_wait_for_a_runner_has_no_limit_and_an_overdue_call_is_withdrawn(
 
 
 async def sent(relay: ArqRelay, running: "asyncio.Task[Outcome]") -> None:
-    """Wait until the relay awaits the outcome of the call, or the outcome is already there."""
+    """Wait until the relay is awaiting the call's outcome, or has already received it."""
     async with asyncio.timeout(60):
         while not (relay._waiting or running.done()):
             await asyncio.sleep(0)
@@ -210,9 +212,9 @@ async def test_call_with_an_unknown_arrival_is_searched_before_it_is_sent_again(
 
 
 class SilentProxy:
-    """Proxy in front of Redis that accepts every connection, and swallows all traffic from the first transaction on.
+    """Proxy in front of Redis that accepts every connection. After the first transaction it passes on no more traffic.
 
-    Connections that were open during the silence stay dead afterwards, without an error.
+    Connections that were open during this silence remain dead afterwards, without raising an error.
     """
 
     def __init__(self, port: int, *, arrives: bool) -> None:
@@ -294,7 +296,7 @@ async def test_redis_that_accepts_but_never_answers_gets_no_call_and_costs_no_at
 
 
 async def test_cancelled_call_ends_at_once_and_leaves_no_connection_open(redis_url: str) -> None:
-    """Garbage collection of an open connection causes a warning, which fails the test."""
+    """A connection that garbage collection finds open causes a warning, which fails the test."""
     task = Task[..., Any](name="nada", function=lambda: None, timeout=timedelta(seconds=20))
     async with redis_at(redis_url) as redis:
         for turns in range(40):
@@ -320,7 +322,7 @@ async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 async def listening(
     serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
 ) -> AsyncIterator[RedisSettings]:
-    """Serve on a free port. At the end close the connections, because asyncio's server leaves them open."""
+    """Serve on a free port. Afterwards close the connections, because asyncio's server leaves them open."""
     serving: set[asyncio.Task[None]] = set()
 
     async def track(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -378,7 +380,9 @@ async def causes(work: Batuta) -> set[str]:
 
 
 class ManualWorker:
-    """Handles one task step by step as a worker does: claim it, let the relay send it, settle its outcome."""
+    """Handles one task step by step, as a worker does: it claims the task, lets the relay send it, and settles its
+    outcome.
+    """
 
     def __init__(self, work: Batuta) -> None:
         self.work, self.lease_holder = work, LeaseHolder(owner="relay", lease=timedelta(hours=1))
@@ -429,7 +433,7 @@ async def test_redis_outage_is_critical_within_two_minutes_and_recovers(database
 
 
 async def test_hanging_redis_fails_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Redis neither refuses nor answers, so the client needs its own timeout."""
+    """Redis neither refuses connections nor answers, so the client needs its own timeout."""
     monkeypatch.setattr(calls, "ANSWERS_WITHIN", timedelta(milliseconds=50))
     async with listening(silence) as there:
         redis = ArqRedis(host="127.0.0.1", port=there.port)
@@ -468,7 +472,7 @@ async def test_up_starts_a_worker_that_runs_the_tasks_of_an_import(tmp_path: Pat
 
 
 class Planted:
-    """A pickle that creates a file when it is loaded."""
+    """An object whose pickle creates a file when it is loaded."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -591,7 +595,7 @@ async def test_arq_does_not_see_the_calls_that_its_worker_runs(redis_url: str) -
 
 
 async def no_report(lease: Lease, progress: Json) -> None:
-    """Ignore the progress."""
+    """Accept progress reports and ignore them."""
 
 
 async def test_original_arq_command_runs_the_tasks_of_an_import(tmp_path: Path, redis_url: str) -> None:
@@ -629,7 +633,9 @@ async def test_original_arq_command_runs_the_tasks_of_an_import(tmp_path: Path, 
 
 
 async def test_documented_redis_commands_show_waiting_and_running_calls(tmp_path: Path, redis_url: str) -> None:
-    """Run the commands of docs/agendamentos.md, because the keys belong to ARQ and may change with its version."""
+    """Run the Redis commands from docs/agendamentos.md, because they name keys that belong to ARQ and may change with
+    its version.
+    """
     found = re.findall(r"`redis-cli ([A-Z]+) \"?([^`\"]+)\"?`", (ROOT / "docs" / "agendamentos.md").read_text())
     assert [command for command, _ in found] == ["ZCARD", "KEYS", "KEYS"]
     work = Batuta(f"sqlite:///{tmp_path}/work.db", timezone="UTC")

@@ -1,5 +1,5 @@
-"""Tasks on ARQ during a stop, a crash and a cancellation of the relay: each task runs once, and a cancelled task does
-not run.
+"""The relay to ARQ is stopped, crashes or is cancelled while tasks run on ARQ. Each task runs once, and a cancelled
+task does not run.
 """
 
 import asyncio
@@ -60,8 +60,8 @@ async def redis(redis_url: str) -> AsyncIterator[ArqRedis]:
 
 
 class Line:
-    """Twenty tasks that the stopped relay and its successor both know. The first ten end when ``short`` is set, the
-    others when ``long`` is set.
+    """Twenty tasks that were sent by a relay that stops, and are taken over by its successor. The first ten end when
+    ``short`` is set, the others when ``long`` is set.
     """
 
     def __init__(self) -> None:

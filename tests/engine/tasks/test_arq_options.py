@@ -1,4 +1,4 @@
-"""Every option of tasks with ARQ either works or is refused when the program starts."""
+"""Every task option either works with ARQ or is rejected when the program starts."""
 
 import asyncio
 import inspect
@@ -45,7 +45,7 @@ async def work(work_url: str, redis_url: str) -> Batuta:
 
 @pytest.mark.parametrize("option", REFUSED)
 def test_option_that_needs_a_worker_of_the_engine_is_refused_at_the_start(work_url: str, option: str) -> None:
-    """The option is refused whether the task is declared before or after ARQ is chosen."""
+    """The option is rejected whether the task is declared before or after the program chooses ARQ."""
 
     async def send(to: str) -> None: ...
 

@@ -1,4 +1,6 @@
-"""Batches are counted, awaited and cancelled as one, and the task at the end runs once. Tasks can wait for other tasks."""
+"""The tasks of a batch are counted, awaited and cancelled together, and the batch's final task runs once. A task can
+also wait for other tasks.
+"""
 
 import asyncio
 from collections import Counter
@@ -192,7 +194,7 @@ async def write(database: Database, sql: str, **values: str) -> None:
 
 
 class Letters:
-    """Rows of an application's own table that are members of batches."""
+    """An application's own table, whose rows are members of batches."""
 
     name = "letters"
 
@@ -503,7 +505,7 @@ async def test_a_chain_is_stored_in_one_transaction(program: Program) -> None:
 
 
 async def test_the_end_runs_once_whatever_the_order_of_events(database_url: str, clock: FakeClock) -> None:
-    """Two processes work, die, lose leases, retry, add tasks, cancel and search for ended batches in random order."""
+    """In random order, two processes work, die, lose leases, retry, add tasks, cancel and look for ended batches."""
     first, second = Program(database_url, clock), Program(database_url, clock)
     async with first.work, second.work:
         for seed in range(8):

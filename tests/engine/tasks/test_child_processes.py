@@ -1,4 +1,4 @@
-"""Tasks in child processes: results, progress, log lines, limits, and the end of a child."""
+"""Tasks that run in child processes: their results, progress, log lines and limits, and what happens when a child ends."""
 
 import asyncio
 import logging

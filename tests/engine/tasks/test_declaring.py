@@ -1,4 +1,4 @@
-"""Declaring tasks and enqueueing their calls through the task object."""
+"""Declaring tasks, and enqueueing calls through the task object."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

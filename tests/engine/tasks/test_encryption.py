@@ -1,5 +1,5 @@
-"""Encryption of stored calls: the database cannot read them, every key of the ring can, and the keys are rotated in
-steps.
+"""Encryption of stored calls: the stored values reveal nothing, every key in the key ring can decrypt its values, and
+keys are rotated in steps.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -37,7 +37,9 @@ Open = Callable[..., AbstractAsyncContextManager[Batuta]]
 
 @pytest.fixture
 def open_work(database_url: str, clock: FakeClock) -> Open:
-    """Open a process with these keys. Its task ``send`` records its arguments."""
+    """Open an application with these keys, as a separate process would. Its task ``send`` records the arguments that it
+    receives.
+    """
 
     @asynccontextmanager
     async def opened(*keys: str, **limits: Any) -> AsyncIterator[Batuta]:
@@ -56,7 +58,7 @@ def open_work(database_url: str, clock: FakeClock) -> Open:
 
 
 async def stored(database: Database) -> str:
-    """Return all stored values of the calls as text."""
+    """Return all stored values of the calls as one text."""
     return str([dict(row) for row in [*await database.all(ROWS), *await database.all(SCHEDULES)]])
 
 

@@ -1,4 +1,4 @@
-"""Limits of tasks on both databases: which items a claim takes, and which it leaves for later."""
+"""Limits on tasks, on both databases: which items a claim takes, and which it leaves for later."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -32,7 +32,7 @@ async def work(database_url: str, clock: FakeClock) -> AsyncIterator[Batuta]:
 
 
 class Queue:
-    """Claims items of one queue as a worker process does."""
+    """Claims items from one queue, as a worker process does."""
 
     def __init__(self, work: Batuta) -> None:
         self.store = SqlQueue(

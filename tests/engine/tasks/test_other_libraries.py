@@ -1,4 +1,4 @@
-"""Enqueueing from other libraries: in their transactions, and from synchronous code."""
+"""Enqueueing within transactions of other database libraries, and from synchronous code."""
 
 import asyncio
 import sqlite3
@@ -47,7 +47,9 @@ def double(work: Batuta) -> Task[[int], int]:
 
 
 async def check(work: Batuta, ids: list[str]) -> None:
-    """Check that the committed call runs and the rolled-back call does not exist. A repeated key stores one call."""
+    """Check the outcome: the committed call runs, the delayed one is queued, the rolled-back one does not exist, and
+    two calls with the same key are stored once.
+    """
     abandoned, first, again, later = ids
     assert first == again
     assert await work.status(abandoned) is None

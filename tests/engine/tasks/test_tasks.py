@@ -1,4 +1,4 @@
-"""Tasks end to end: enqueue, run in a real worker under a supervisor, settle, query."""
+"""Tasks end to end: they are enqueued, run by a real worker under a supervisor, settled and queried."""
 
 import asyncio
 import threading
@@ -33,7 +33,7 @@ from batuta.testing import EventRecorder, FakeClock
 
 @pytest.fixture(params=["sql", "arq"])
 async def work(request: pytest.FixtureRequest, database_url: str, events: EventRecorder) -> AsyncIterator[Batuta]:
-    """The engine, once with its own queue and once with ARQ. Callers see no difference."""
+    """The engine, once with its own queue and once with ARQ. Callers notice no difference."""
     made = Batuta(database_url, timezone="UTC")
     made.events.subscribe(events)
     if request.param == "arq":
@@ -60,7 +60,7 @@ async def working(work: Batuta) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def arq_working(work: Batuta) -> AsyncIterator[None]:
-    """Run a plain ARQ worker next to ours if ARQ runs the tasks."""
+    """If ARQ runs the tasks, run a plain ARQ worker next to ours."""
     runner = work.task_registry.elsewhere
     if runner is None:
         yield
@@ -94,7 +94,7 @@ async def ended(
     id: str,
     has_ended: Callable[[TaskStatus], bool] = lambda status: status.status in ("complete", "failed", "cancelled"),
 ) -> Any:
-    """Wait for the event that ends the task and return its status."""
+    """Wait for events until the task has ended, and return its status."""
     while True:
         before = len(events.of(ItemsSettled))
         status = await work.status(id)
@@ -479,7 +479,7 @@ async def test_size_limit_is_a_setting(database_url: str) -> None:
 
 
 async def test_plain_functions_do_not_wait_for_threads_of_a_shared_pool(work: Batuta, events: EventRecorder) -> None:
-    """More plain functions run at the same time than any default thread pool has threads."""
+    """More plain functions run at the same time than a default thread pool has threads."""
     together = threading.Barrier(20)
 
     @work.task(retry=[])
@@ -557,7 +557,9 @@ async def test_decorator_without_parentheses_is_refused_with_the_correction(work
 
 
 async def test_two_tasks_may_have_the_same_key(work: Batuta) -> None:
-    """An order's id may be the key of the task that charges the order and of the task that announces it."""
+    """For example, an order's id can be the key both of the task that charges the order and of the task that announces
+    it.
+    """
 
     @work.task()
     async def cobrar(ctx: TaskContext) -> None: ...
@@ -608,7 +610,7 @@ async def test_program_finds_and_retries_failed_calls(database_url: str, clock: 
 async def test_empty_queue_is_read_without_a_claim(
     database_url: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``work_once`` on an empty queue only reads: it registers no worker and writes nothing."""
+    """On an empty queue, ``work_once`` only reads: it registers no worker and writes nothing."""
     work = Batuta(database_url, clock=clock)
 
     @work.task()

@@ -1,4 +1,4 @@
-"""Keys that are unique for a period, and the effect of a further call on the waiting call."""
+"""Keys that are unique for a period, and how another call with the same key affects the waiting call."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""No task is lost if it moves to another queue or if its pipeline stage is removed."""
+"""No task is lost if its function moves to another queue or if its pipeline stage is removed."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -129,7 +129,7 @@ async def test_health_reports_items_of_a_removed_stage_until_they_are_moved(
 class TestARemovedStage:
     @pytest.fixture
     async def line(self, database: Database, clock: FakeClock, ids: Ids) -> SqlQueue:
-        """Three items in a stage that the pipeline no longer has, and one in another stage."""
+        """Three items in a stage that the pipeline no longer has, and one item in a stage that still exists."""
         first = SqlQueue(database, FILA, ids, clock, queue="pendente", own_time=True)
         await first.put([NewItem(values={"mensagem": f"m{n}"}, key=f"m{n}") for n in range(4)])
         await database.script("UPDATE fila_grupos SET estagio = 'removed' WHERE chave <> 'm0'")

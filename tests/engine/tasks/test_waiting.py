@@ -1,4 +1,4 @@
-"""Waiting for the result of a task: by notification, in the same process and in another process."""
+"""Waiting for a task's result: callers are notified, in the same process and in another one."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,7 +30,9 @@ def program(url: str) -> Batuta:
 
 @pytest.fixture
 async def caller(database_url: str) -> AsyncIterator[Batuta]:
-    """An application that enqueues and waits. Another application object on the same database runs the tasks."""
+    """An application that enqueues tasks and waits for them. A second application object on the same database runs
+    them.
+    """
     async with program(database_url) as work:
         yield work
 
@@ -42,7 +44,7 @@ async def worker(database_url: str, caller: Batuta) -> AsyncIterator[Batuta]:
 
 
 async def begin(caller: Batuta, *waits: "asyncio.Task[object]") -> None:
-    """Wait until every waiter is registered."""
+    """Wait until every waiter is registered and is listening for notifications."""
     endings = caller._task_store.endings
     while sum(len(each) for each in endings._waiters.values()) < len(waits) or endings._listening is None:
         await asyncio.sleep(0)
@@ -78,7 +80,7 @@ async def test_failed_and_cancelled_calls_raise_their_reason(caller: Batuta, wor
 
 
 async def test_waiters_share_one_query(caller: Batuta, worker: Batuta) -> None:
-    """Each waiter checks its task once and reads one result. A change costs one statement for all waiters."""
+    """Each waiter checks its task once and reads one result. For each change, one statement serves all waiters."""
     handles = [caller.handle(id) for id in await caller.enqueue_many("double", [[n] for n in range(1, 31)])]
     statements: list[str] = []
     caller.database.observe(lambda call, seconds, error: statements.append(call))

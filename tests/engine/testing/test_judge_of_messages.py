@@ -1,4 +1,4 @@
-"""The function that judges recorded messages finds eight kinds of false evidence, each with its own check."""
+"""The function that judges recorded messages detects eight kinds of falsified evidence, each with a separate check."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
