@@ -157,7 +157,9 @@ def test_python_path_contains_the_copied_code() -> None:
 
 
 def check_health(run_mode: str, port: int) -> int:
-    """Run the image's health check on this machine. The environment names a proxy, which the health check must ignore."""
+    """Run the image's health check on this machine. The environment names a proxy, which the health check must
+    ignore.
+    """
     [healthcheck] = arguments_of("HEALTHCHECK")
     _, _, command = healthcheck.partition("CMD ")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -1,4 +1,6 @@
-"""The repository's prose follows the style rules, for example by naming components as subjects and using plain words."""
+"""The repository's prose follows the style rules, for example by naming components as subjects and using plain
+words.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""If a failed test leaks a connection, no other test fails because of it. If a passing test leaks one, the run fails."""
+"""If a failed test leaks a connection, no other test fails because of it. If a passing test leaks one, the run
+fails.
+"""
 
 import subprocess
 import sys

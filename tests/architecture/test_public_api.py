@@ -24,7 +24,9 @@ ENGINE = ROOT / "src" / "batuta"
 
 
 def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Yield the module and the name of each import from the engine. If a whole module is imported, the name is empty."""
+    """Yield the module and the name of each import from the engine. If a whole module is imported, the name is
+    empty.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "batuta":
             yield from ((node.module, alias.name) for alias in node.names)

@@ -257,7 +257,9 @@ class Population:
             )
 
     async def act(self) -> None:
-        """Perform what the simulated people do at this hour. The test calls this method once for every hour of the day."""
+        """Perform what the simulated people do at this hour. The test calls this method once for every hour of the
+        day.
+        """
         now = self.local
         if not 7 <= now.hour <= 22:
             return

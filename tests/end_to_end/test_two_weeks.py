@@ -226,7 +226,9 @@ async def _compare_figures(office: Office) -> None:
 
 
 async def _judge_campaigns(office: Office) -> None:
-    """Check that each campaign ended when its last message did, with exactly one event, and that its batch ended too."""
+    """Check that each campaign ended when its last message did, with exactly one event, and that its batch ended
+    too.
+    """
     database = office.julia.work.database
     concluded = await rows(database, "SELECT id, lote_id FROM campanhas WHERE status = 'concluida'")
     events = await rows(database, "SELECT event_props FROM business_events WHERE event_type = 'campanha_concluida'")

@@ -1,7 +1,8 @@
-"""Run the long form of the fault tests: ``python3 dev.py faults``. For one file: ``python3 dev.py faults
-test_send_hours``.
+"""Run the long form of the fault tests: ``python3 dev.py faults``, or ``python3 dev.py faults test_send_hours`` for one
+file.
 
-With ``--write``, the figures are written to docs/faults.md. A run of some files replaces only the rows of those files.
+With ``--write``, the figures are written to docs/faults.md. A run of selected files replaces only the rows of those
+files.
 """
 
 import json
@@ -241,12 +242,12 @@ def document(rows: Iterable[Cells]) -> str:
 
 
 def measured_in(rows: Iterable[Cells]) -> set[str]:
-    """Return the test numbers in these rows. One row may belong to two tests ("T01, T39")."""
+    """Return the test numbers that these rows contain. One row may belong to two tests ("T01, T39")."""
     return {test for row in rows for test in row[0].split(", ")}
 
 
 def preface(measured: Collection[str]) -> str:
-    """Return the text above the figures. Its table names only the tests in ``measured``."""
+    """Return the text above the figures. Its table lists only the tests in ``measured``."""
     lines = [
         "| part | tests | a target is | a target is lost if | a target is doubled if |",
         "| --- | --- | --- | --- | --- |",
@@ -258,7 +259,7 @@ def preface(measured: Collection[str]) -> str:
 
 
 def merge_rows(before: str, rows: Sequence[Cells]) -> list[Cells]:
-    """Merge rows into the table of a document. A new row replaces the row with the same first three columns."""
+    """Merge rows into a document's table. A new row replaces the row whose first three columns are the same."""
     figures = before.partition("\n## Figures\n")[2]
     table = [line.strip("| ").split(" | ") for line in figures.splitlines() if line.startswith("|")][2:]
     by_key = {tuple(row[:3]): [*row, *["–"] * (len(TITLES) - len(row))] for row in [*table, *rows]}

@@ -1,4 +1,4 @@
-"""Julia's worker and a plain ARQ worker, with one more task that notes each of its runs in a file."""
+"""Julia's worker and a plain ARQ worker, with an additional task that records each of its runs in a file."""
 
 import asyncio
 import os
@@ -57,7 +57,7 @@ def office(plan: Plan) -> Batuta:
 
 
 def note(plan: Plan, *words: str) -> None:
-    """Append a line with a single write, so that lines of several processes do not mix."""
+    """Append a line with a single write, so that the lines of several processes do not mix."""
     file = os.open(Path(plan.folder) / "runs", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         os.write(file, f"{' '.join(words)}\n".encode())

@@ -1,7 +1,8 @@
-"""An application that writes personal data to every wrong place. The log, the answers and the database must not show
-the data.
+"""An application that writes personal data to every place where it does not belong. The log, the responses and the
+database must not show the data.
 
-``work`` is for ``batuta``, ``app`` for uvicorn. Run as a program, it dies of an exception that quotes its input.
+``batuta`` uses ``work``, and uvicorn uses ``app``. When run as a script, the module dies of an exception that quotes
+its input.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ work = Batuta(settings.database_url.get_secret_value(), settings=settings)
 
 
 class Leak(Exception):
-    """An exception whose message is its input."""
+    """An exception whose message contains the input that it was given."""
 
 
 def said(call: JobCall) -> str:

@@ -37,8 +37,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def patient_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lengthen the timeouts of connections in the test's own process. The processes under test keep the limits of the
-    product.
+    """Lengthen the connection timeouts in the test's own process. The processes under test keep the product's
+    timeouts.
     """
     for module in (stores, connections):
         monkeypatch.setattr(module, "Limits", partial(replace, PATIENT))
@@ -49,7 +49,9 @@ def patient_connections(monkeypatch: pytest.MonkeyPatch) -> None:
 def places(
     request: pytest.FixtureRequest, tmp_path: Path, template_databases: TemplateDatabases
 ) -> Iterator[dict[str, Path]]:
-    """One migrated database of each available kind, and a folder for its files. The result maps the url to the folder."""
+    """One migrated database of each available kind, with a folder for its files. The result maps each database URL to
+    its folder.
+    """
     contents = Contents("julia" if request.module.__name__.rpartition(".")[2].startswith(JULIA) else "engine")
     found = {f"sqlite:///{tmp_path}/sqlite/test.db": tmp_path / "sqlite"}
     (tmp_path / "sqlite").mkdir()
@@ -64,15 +66,15 @@ def places(
 
 
 def one_of(places: dict[str, Path], kind: str) -> dict[str, Path]:
-    """In the short form, keep one kind of database if both kinds keep the promise by the same means. In the long form,
-    keep all kinds.
+    """In the short form, keep only this kind of database, because both kinds pass the test by the same means. In the
+    long form, keep all kinds.
     """
     return places if LONG else {url: folder for url, folder in places.items() if url.startswith(kind)} or places
 
 
 async def together(*runs: Coroutine[Any, Any, None]) -> None:
-    """Run short runs concurrently, because they mostly wait; run long ones one after the other, so that figures are
-    accurate.
+    """In the short form, execute the test cases concurrently, because they mostly wait. In the long form, execute them
+    one after another, so that the figures are accurate.
     """
     if LONG:
         try:

@@ -1,4 +1,4 @@
-"""Result of a fault run: one line for the terminal and one row for the table in docs/faults.md."""
+"""The result of a fault test: one line for the terminal and one row for the table in docs/faults.md."""
 
 import json
 import os
@@ -16,7 +16,7 @@ LONG = os.environ.get(FORM) == "long"
 
 @dataclass
 class Figures:
-    """Figures of a run. ``took`` counts from the creation of this object."""
+    """The figures of a fault test. The duration ``took`` starts when this object is created."""
 
     test: str
     database: str
@@ -39,7 +39,7 @@ class Figures:
         )
 
     def record_bare(self, targets: int, note: str = "", *, wrong: int = 0) -> None:
-        """Record a run without an endpoint, in which ``wrong`` of ``targets`` comparisons differ."""
+        """Record a test that has no endpoint. It made ``targets`` comparisons, of which ``wrong`` failed."""
         self._write(targets=targets, missed=wrong, doubled=None, early=None, unexplained=None, note=note)
 
     def _write(self, **figures: object) -> None:

@@ -1,5 +1,5 @@
-"""Processes that fork from one server with all imports done. Each starts in hundredths of a second instead of a second
-of processor time.
+"""Processes forked from one server process that has already imported everything. Each starts within hundredths of a
+second; a new interpreter would need a second of processor time.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ def processes() -> ForkServerContext:
 
 
 async def processes_are_ready() -> None:
-    """Start the fork server in a thread, because the first process takes seconds and this event loop has open
-    transactions.
+    """Start the fork server in a thread. The first process takes seconds to start, and the open transactions in this
+    event loop must not wait for it.
     """
     await asyncio.to_thread(_start_fork_server)
 
@@ -41,7 +41,9 @@ def _start_fork_server() -> None:
 
 
 def begin_command(folder: Path, environment: Mapping[str, str], *words: str) -> ForkServerProcess:
-    """Start ``batuta`` with these arguments in ``folder``, as a shell would. Its output goes to the file ``log`` there."""
+    """Start ``batuta`` with these arguments in ``folder``, as a shell would. Its output goes to the file ``log`` in
+    that folder.
+    """
     process = processes().Process(target=_run_command, args=(str(folder), dict(environment), words))
     process.start()
     return process
@@ -58,14 +60,14 @@ def _run_command(folder: str, environment: Mapping[str, str], words: tuple[str, 
 
 
 def log_into(folder: str) -> None:
-    """Append the output of this process to the file ``log`` of the folder."""
+    """Append this process's output to the file ``log`` in the folder."""
     log = os.open(Path(folder) / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, sys.stdout.fileno())
     os.dup2(log, sys.stderr.fileno())
 
 
 class ForkedCommand:
-    """A forked command with the part of the interface of ``subprocess.Popen`` that the tests use."""
+    """A forked command. It provides the subset of the ``subprocess.Popen`` interface that the tests use."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str], *words: str) -> None:
         self._process = begin_command(folder, environment, *words)

@@ -1,4 +1,4 @@
-"""A worker process of the groups pipeline whose stages fail, raise and die at random."""
+"""A worker process for the groups pipeline whose stages fail, raise exceptions and die at random."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ FAILS, RAISES, DIES = 0.04, 0.03, 0.0005
 
 
 def unlucky(chance: random.Random, dies: float = 0.0) -> Around:
-    """Let a stage fail before or after its work, raise, or kill its process at random."""
+    """Let a stage at random fail before or after its work, raise an exception, or kill its process."""
 
     async def around(handler: Handler, lease: Lease) -> StageOutcome:
         lot = chance.random()

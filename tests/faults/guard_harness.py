@@ -1,4 +1,6 @@
-"""An endpoint that guards protect. It answers as the test wants, and records the caller and the time of each call."""
+"""An endpoint protected by guards. It answers as the test specifies, and records the caller and the time of each
+call.
+"""
 
 import asyncio
 import random
@@ -40,7 +42,7 @@ def broken(at: datetime) -> tuple[int, int | None]:
 
 @dataclass
 class Endpoint:
-    """An HTTP endpoint in the test's process: it records each call before it answers."""
+    """An HTTP endpoint in the test's process. It records each call before it answers."""
 
     behaves: Behaviour = well
     receipts: list[Receipt] = field(default_factory=list)
@@ -76,7 +78,7 @@ class Senders:
             self.living.append(process)
 
     async def storm(self, seconds: float, every: float, chance: random.Random) -> None:
-        """Kill a random process at intervals, and start another in its place."""
+        """Repeatedly kill a random process and start another in its place."""
         ends = asyncio.get_running_loop().time() + seconds
         while asyncio.get_running_loop().time() < ends:
             await asyncio.sleep(every)
@@ -115,9 +117,7 @@ async def senders(folder: Path, url: str, **options: Any) -> AsyncIterator[Sende
 
 
 def over(instants: Sequence[datetime], most: int, per: float) -> int:
-    """Count the windows of length ``per`` that contain more than ``most`` receipts. Each window begins with one
-    receipt.
-    """
+    """Count the time windows of length ``per`` that start at a receipt and contain more than ``most`` receipts."""
     ordered = sorted(instants)
     return sum((ordered[n + most] - ordered[n]).total_seconds() < per for n in range(len(ordered) - most))
 

@@ -1,4 +1,4 @@
-"""Senders with guards, as real processes on one database."""
+"""Senders protected by guards, running as real processes on one database."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ SOONEST = 0.002
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Settings of the senders. Times are in seconds."""
+    """Settings for the senders. Times are in seconds."""
 
     url: str
     folder: str
@@ -126,8 +126,8 @@ async def _send(work: Batuta, plan: Plan, account: str) -> None:
 
 
 class Line:
-    """The connection of one sender. It needs less processor time than an HTTP client, because hundreds run on two
-    cores.
+    """The HTTP connection of one sender. It uses less processor time than an HTTP client, because hundreds of senders
+    share two cores.
     """
 
     def __init__(self, work: Batuta, plan: Plan) -> None:

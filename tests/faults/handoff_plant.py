@@ -1,4 +1,6 @@
-"""A worker that also runs ``processar_handoffs`` continuously, and dies at random around the commits of a hand-off."""
+"""A worker that also runs ``processar_handoffs`` continuously, and dies at random just before or after the commits of a
+hand-off.
+"""
 
 import asyncio
 import os
@@ -34,7 +36,7 @@ async def _run(plano: Plano) -> None:
 
 
 async def _repeat(plano: Plano, work: Batuta) -> None:
-    """Run the job until the process ends. After each complete run, note the instant at which the run began."""
+    """Run the job until the process ends. After each complete run, record when that run began."""
     built = work.opened_at
     while work.opened_at == built:
         await asyncio.sleep(PAUSE)
@@ -51,7 +53,9 @@ async def _repeat(plano: Plano, work: Batuta) -> None:
 
 
 def _die_inside(work: Batuta, lots: random.Random) -> None:
-    """Let the process die at random: after a reminder or an end is written but before the commit, or after the commit."""
+    """Let the process die at random: after a reminder or the end of a hand-off has been written but before the commit,
+    or after the commit.
+    """
     handoffs = julia_of(work).handoffs.handoffs
     queue, remind = handoffs._queue, handoffs.lembrar
 

@@ -1,4 +1,6 @@
-"""A set of real processes: schedulers on one database, an endpoint that logs its calls, and a clock that runs fast."""
+"""A set of real processes: schedulers on one database, and an endpoint that logs its calls. All of them use a clock
+that runs fast.
+"""
 
 import asyncio
 import json
@@ -37,7 +39,7 @@ MOMENT, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timede
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """A job that the schedulers under test run. Times are in seconds of their clock, which runs fast."""
+    """A job that the schedulers under test run. Times are in seconds of the schedulers' clock, which runs fast."""
 
     name: str
     schedule: str = "* * * * *"
@@ -64,7 +66,9 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class Down:
-    """A period from ``start`` to ``end`` in which no scheduler could fire. By ``until`` the catch-up is complete."""
+    """A period from ``start`` to ``end`` in which no scheduler could fire. All missed fires must be caught up by
+    ``until``.
+    """
 
     start: datetime
     end: datetime
@@ -85,7 +89,7 @@ class Plant:
     since: dict[str, datetime] = field(default_factory=dict)
 
     def begin(self, url: str | None = None) -> ForkServerProcess:
-        """Start one more scheduler. ``url`` is another address of the database."""
+        """Start one more scheduler. ``url`` replaces the database URL for this scheduler."""
         plan = {
             "database": url or self.url,
             "clock": self.clock.text(),
@@ -130,7 +134,7 @@ class Plant:
         self.schedulers.clear()
 
     async def reconnect(self) -> None:
-        """Reopen the harness's own connection after a database outage."""
+        """Reopen the harness's own database connection after an outage."""
         await self.database.close()
         await self.database.open()
 
@@ -160,11 +164,13 @@ class Plant:
         return list(receipts(self.folder / "receipts"))
 
     def repeats(self) -> int:
-        """Count calls that repeated a key and were answered without another run."""
+        """Count the calls that repeated a key and were answered without running the job again."""
         return (self.folder / "receipts").read_text().count('"repeated"')
 
     def lateness(self, log: Collection[Logged]) -> str:
-        """Return the median and the 99th percentile of the real seconds from a run's due instant to its start."""
+        """Return the median and the 99th percentile of the delay, in real seconds, between the due instant of a run and
+        its start.
+        """
         fires = {row.id: row.scheduled_for for row in log}
         late = sorted(
             (each.start - fire).total_seconds() / self.clock.rate
@@ -193,11 +199,11 @@ class Plant:
         known: Callable[[Target], Target] = lambda target: target,
         seen_until: datetime | None = None,
     ) -> Verdict:
-        """Wait until every fire up to now has its end in the log, stop the schedulers, and judge these fires. On a slow
-        machine this only takes longer.
+        """Wait until the log contains the end of every fire due so far, stop the schedulers, and judge these fires. A
+        slow machine only makes the wait longer.
 
-        ``known`` replaces an expected fire if the test knows more than the oracle. ``seen_until`` is the latest time
-        that the clock showed, if the clock was set back afterwards.
+        ``known`` replaces an expected fire if the test knows more about it than the oracle. If the clock was set back,
+        ``seen_until`` is the latest time that it showed before.
         """
         end = self.clock.now()
         await self.until("every fire has its end", lambda: self.are_settled(self.targets(end)))
@@ -239,11 +245,11 @@ async def plant(
     drain: float = 30.0,
     origin: datetime = ORIGIN,
 ) -> AsyncIterator[Plant]:
-    """Start the endpoint that the schedulers will call; the test starts the schedulers. Kill every remaining process at
-    the end.
+    """Start the endpoint that the schedulers will call; the test itself starts the schedulers. Kill every remaining
+    process at the end.
 
-    ``rate`` is the speed of the clock. On a busy machine the short form has a slower clock, so that its minutes and
-    leases are long enough for the machine.
+    ``rate`` is the speed of the clock. On a busy machine, the short form uses a slower clock to give the machine enough
+    time for each simulated minute and lease.
     """
     if not LONG:
         rate = max(1.0, rate / max(1.0, slowness() / 2))
@@ -263,7 +269,7 @@ async def plant(
 
 
 def environment() -> dict[str, str]:
-    """Environment for a child process, without the BATUTA_ variables of the test run."""
+    """Return the environment for a child process, without the test run's own BATUTA_ variables."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("BATUTA_")}
     return {**own, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "LOG_FORMAT": "json"}
 
@@ -286,7 +292,9 @@ async def endpoint(folder: Path, clock: FastClock) -> AsyncIterator[int]:
 
 
 def expected(job: Spec, since: datetime, until: datetime, downs: Collection[Down]) -> Iterator[Target]:
-    """Yield the fires that the oracle expects of a job in (since, until], given the periods in which no scheduler ran."""
+    """Yield the fires of a job that the oracle expects in (since, until], given the periods in which no scheduler was
+    running.
+    """
     fires = [
         fire for fire in walked(job.schedule, UTC_ZONE, since.replace(second=0, microsecond=0), until) if fire > since
     ]
@@ -300,8 +308,8 @@ def expected(job: Spec, since: datetime, until: datetime, downs: Collection[Down
 
 
 def _is_caught_up(job: Spec, fire: datetime, fires: Sequence[datetime], down: Down) -> bool:
-    """Return whether a scheduler must catch up a fire that it missed. For other missed fires, a row with a reason is
-    also accepted.
+    """Return whether a scheduler must catch up this missed fire. Otherwise, a row that records the reason is also
+    accepted.
     """
     if job.max_age is not None and down.until - fire > timedelta(seconds=job.max_age):
         return False
@@ -320,7 +328,7 @@ def walked(schedule: str, zone: ZoneInfo, start: datetime, end: datetime) -> lis
 
 
 def receipts(file: Path) -> Iterator[Receipt]:
-    """Yield the receipts in the endpoint's log. A run without an end line never ended."""
+    """Yield the receipts in the endpoint's log. If a run's end was never logged, the run has no end."""
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     ends = {line["key"]: datetime.fromisoformat(line["end"]) for line in lines if "end" in line}
     for line in lines:

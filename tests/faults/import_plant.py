@@ -1,4 +1,4 @@
-"""The processes of Julia that an import needs: the api, a worker and an ARQ worker, all with the same fast clock."""
+"""The Julia processes that an import needs: the api, a worker and an ARQ worker, all on the same fast clock."""
 
 import asyncio
 import os
@@ -32,8 +32,8 @@ TOKEN = "ensaio-0123456789abcdef"
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Settings of the processes. ``lease`` is in seconds of the clock. If ``redis`` is None, tasks run on the SQL
-    queue.
+    """Settings for the processes. ``lease`` is in seconds of their fast clock. If ``redis`` is None, tasks run on the
+    SQL queue.
     """
 
     url: str

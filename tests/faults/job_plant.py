@@ -1,4 +1,4 @@
-"""A process that repeats Julia's jobs until it is killed."""
+"""A process that runs Julia's jobs repeatedly until it is killed."""
 
 import asyncio
 import os
@@ -16,12 +16,14 @@ WITHIN = timedelta(hours=1)
 
 
 def run_followups(encoded: Mapping[str, Any]) -> None:
-    """Queue follow-ups and end expired pauses."""
+    """Queue the due follow-ups and end the pauses that have expired."""
     asyncio.run(_run(ensaio.plano_of(encoded), "processar-followups", "processar-pausas-expiradas"))
 
 
 def run_resumes(encoded: Mapping[str, Any]) -> None:
-    """Queue the answers to the messages of the night, and open an entry for a person for each answer that failed."""
+    """Queue answers to the messages that arrived during the night. If an answer failed, open an entry for a person to
+    handle.
+    """
     asyncio.run(_run(ensaio.plano_of(encoded), "processar-retomadas", "processar-mensagens-agendadas"))
 
 

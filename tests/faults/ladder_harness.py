@@ -1,4 +1,4 @@
-"""Keep one monitored worker running, as its parent would, and record its exits and its notes."""
+"""Keep one monitored worker running, as its parent would, and record its exits and the notes that it writes."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ class Exit:
 
 
 def notes_in(folder: Path, *words: str) -> list[list[str]]:
-    """Return the notes of a process that begin with these words."""
+    """Return the lines of the process's ``notes`` file that begin with these words."""
     file = folder / "notes"
     lines = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
     return [line for line in lines if line[: len(words)] == list(words)]
@@ -60,7 +60,7 @@ class GuardedWorker:
         return notes_in(Path(self.plan.folder), *words)
 
     def at(self, *words: str) -> float:
-        """Return when the first note with these words was written."""
+        """Return the time of the first note that contains these words."""
         return float(self.notes(*words)[0][-1])
 
     def log(self) -> str:
@@ -83,7 +83,7 @@ class GuardedWorker:
 
 @asynccontextmanager
 async def guarded_worker(plan: Plan, *, rate: float = 1.0, kept: bool = True) -> AsyncIterator[GuardedWorker]:
-    """Run a monitored worker. ``rate`` is how much faster its clock runs. The watchdog thread measures with the
+    """Run a monitored worker whose clock runs ``rate`` times as fast as the machine's. Its watchdog thread uses the
     machine's clock.
     """
     await processes_are_ready()
@@ -108,8 +108,8 @@ async def guarded_worker(plan: Plan, *, rate: float = 1.0, kept: bool = True) ->
 
 
 def require_flat(notes: Sequence[Sequence[str]], most: int = 5) -> str:
-    """Compare the last third of a process's measurements with the third before it, and return both as text. Memory may
-    grow by a tenth and 8 MB; descriptors, tasks and threads may grow by at most ``most``.
+    """Compare the last third of a process's measurements with the third before it, and return both as text. Memory use
+    may grow by a tenth plus 8 MB; the numbers of descriptors, tasks and threads may each grow by at most ``most``.
     """
     censuses = [[int(word) for word in each[1:5]] for each in notes]
     third = len(censuses) // 3

@@ -1,6 +1,7 @@
-"""A real worker process under the watchdog, whose tasks and loops hang in every known way.
+"""A real worker process monitored by the watchdog. Its tasks and loops hang in every known way.
 
-Each step is a line in a file: its name, the process id, and the time on the machine's monotonic clock.
+Each step is recorded as a line in a file: the name of the step, the process id, and the time on the machine's monotonic
+clock.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ CURE = "cured"
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Settings of the worker. Times are in seconds of ``clock``, which may run faster than the machine's clock."""
+    """Settings for the worker. Times are in seconds of ``clock``, which may run faster than the machine's clock."""
 
     url: str
     folder: str
@@ -86,8 +87,8 @@ def build(plan: Plan) -> Batuta:
 
 
 def note(plan: Plan, *words: str) -> None:
-    """Append a line with a single write: lines of several processes do not mix, and a killed process leaves only whole
-    lines.
+    """Append a line with a single write, so that lines of several processes do not mix and a killed process leaves only
+    complete lines.
     """
     file = os.open(Path(plan.folder) / "notes", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
@@ -97,7 +98,7 @@ def note(plan: Plan, *words: str) -> None:
 
 
 def is_cured(plan: Plan, *words: str) -> bool:
-    """Return whether this fault has already happened. Each fault happens once, so that the retry works."""
+    """Return whether this fault has already occurred. Each fault occurs only once, so that a retry succeeds."""
     mark = Path(plan.folder) / f"{CURE}-{'-'.join(words)}"
     if mark.exists():
         return True
@@ -124,7 +125,7 @@ def add_tasks(work: Batuta, plan: Plan) -> None:
 
     @work.task(retry=[0.1, 0.1, 0.1], timeout=1, retry_timeout=True)
     async def surda(ctx: TaskContext) -> None:
-        """Ignore the cancellation, and hold a thread that cannot be stopped."""
+        """Ignore the cancellation, and occupy a thread that cannot be stopped."""
         if is_cured(plan, "surda"):
             return
         holding = asyncio.create_task(asyncio.to_thread(time.sleep, 600))
@@ -164,8 +165,8 @@ def add_loops(work: Batuta, plan: Plan) -> None:
 
 
 def _listener(plan: Plan) -> type:
-    """Return a loop with a separate listening task. If the task dies silently, the loop receives nothing although the
-    process continues.
+    """Return a loop with a separate listening task. If that task dies silently, the loop receives nothing although the
+    process is still running.
     """
 
     class Listener:
@@ -185,7 +186,7 @@ def _listener(plan: Plan) -> type:
             note_progress()
 
         async def _listen(self, heard: "asyncio.Queue[str]") -> None:
-            """Resume after the last handled line, as a consumer of a durable queue does."""
+            """Resume after the last line that was handled, as a consumer of a durable queue does."""
             handled = Path(plan.folder) / "handled"
             handled.touch()
             seen = len(handled.read_text().splitlines())
@@ -206,7 +207,7 @@ def _soak(work: Batuta, plan: Plan) -> None:
 
     @work.loop(every=0.05, stuck_after=plan.stuck_after, max_failures=1_000, max_restarts=1_000)
     async def faulty() -> None:
-        """Fail in every seventh tick and hang in every fortieth. A restart must leave nothing behind."""
+        """Fail on every seventh tick and hang on every fortieth. The resulting restarts must not leak resources."""
         nonlocal ticks
         ticks += 1
         if ticks % 7 == 0:
@@ -220,7 +221,7 @@ def _soak(work: Batuta, plan: Plan) -> None:
 
 
 def take_census(plan: Plan) -> None:
-    """Record the memory, descriptors, tasks and threads of this process."""
+    """Record this process's memory use and its numbers of descriptors, tasks and threads."""
     fds = len(list(Path("/proc/self/fd").iterdir()))
     rss = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
     threads = len(list(Path("/proc/self/task").iterdir()))

@@ -1,8 +1,9 @@
 """A small application for `batuta up`: ``--app tests.faults.parent_plant:work``.
 
-It leaves traces in its working folder: a line in ``marks`` for each task, the id of a process that the worker started
-in ``grandchild``, and a file ``struck`` after a task has blocked the whole process once. If the folder ``words``
-exists, it contains the texts of an additional role. This role exits at once while a file ``broken`` exists.
+The application writes these files to its working directory: ``marks`` with a line for each task, ``grandchild`` with
+the id of a process that the worker started, and ``struck`` after a task has once blocked the whole process. If the
+folder ``words`` exists, the application has an additional role, whose texts are in that folder. While a file ``broken``
+exists, this role exits as soon as it starts.
 """
 
 import asyncio

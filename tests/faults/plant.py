@@ -1,4 +1,4 @@
-"""A Batuta configured by the environment: ``python -m batuta --app tests.faults.plant:work scheduler``."""
+"""A Batuta application configured by the environment: ``python -m batuta --app tests.faults.plant:work scheduler``."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def build(plan: dict[str, Any]) -> Batuta:
 
 
 async def noted() -> None:
-    """The task that a schedule in the database enqueues."""
+    """The task that a schedule stored in the database enqueues."""
 
 
 def __getattr__(name: str) -> object:

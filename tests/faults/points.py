@@ -1,8 +1,8 @@
-"""Labelled points on a queue's path through its database, and a process that exits at one of them, as in a power cut.
+"""Labelled points around a queue's database calls. A process can exit at one of the points, as in a power cut.
 
-The product does not know of the points, because a wrapper surrounds its database. ``before X`` and ``after X`` are
-around a statement in its own transaction. ``open X`` is inside a longer transaction, before its commit. ``committed
-X>Y`` is after a commit, before the caller has an answer.
+The product does not contain the points; a wrapper around its database does. ``before X`` and ``after X`` surround a
+statement that runs in its own transaction. ``open X`` is inside a longer transaction, before its commit. ``committed
+X>Y`` is after a commit, before the caller receives the result.
 """
 
 import os
@@ -17,8 +17,8 @@ GONE = 70  # exit code of a process that dies at a point
 
 
 class Points:
-    """The points of one process. ``dies_at`` is ``label#n``, the n-th time that a label is passed. If it is empty, the
-    process survives and passes every label to ``seen``.
+    """The points in one process. ``dies_at`` is ``label#n``: the process exits when it passes that label for the n-th
+    time. If it is empty, the process survives and reports each label that it passes to ``seen``.
     """
 
     def __init__(self, dies_at: str, seen: Callable[[str], None]) -> None:
@@ -68,7 +68,7 @@ class PointedTransaction:
 
 
 class PointedDatabase:
-    """A database with a point before and after each call of a queue."""
+    """A database with a labelled point before and after each call from a queue."""
 
     def __init__(self, database: Database, points: Points) -> None:
         self._database = database

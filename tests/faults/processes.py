@@ -1,4 +1,4 @@
-"""A process tree that is started as a user starts it, and observed from outside."""
+"""A process tree, started in the same way as a user starts it, and observed from outside."""
 
 import json
 import os
@@ -65,7 +65,7 @@ class Tree:
         return self.get("/health") is not None
 
     def children(self) -> dict[str, int]:
-        """Return the process id of each role, from /proc. If a role has several processes, return the last one."""
+        """Return the process id of each role, read from /proc. If a role has several processes, return the last one."""
         return {role: pids[-1] for role, pids in self.families().items()}
 
     def families(self) -> dict[str, list[int]]:
@@ -80,7 +80,7 @@ class Tree:
         return found
 
     def facts(self) -> list[dict[str, Any]]:
-        """Parse every complete line of the log that is JSON."""
+        """Parse every complete log line that is JSON."""
         finished, _, _ = self.log.read_text().rpartition("\n")
         return [json.loads(line) for line in finished.splitlines() if line.startswith("{")]
 
@@ -90,7 +90,7 @@ class Tree:
 
 
 class ForkedTree(Tree):
-    """A process tree that is forked instead of started with a new interpreter. It serves tests that do not concern the
+    """A process tree that is forked instead of started with a new interpreter. It is for tests that do not examine the
     start-up.
     """
 
@@ -106,7 +106,7 @@ def tree(folder: Path, *words: str, app: str = JULIA, **env: str) -> Iterator[Tr
 
 @contextmanager
 def kept(started: Tree) -> Iterator[Tree]:
-    """Yield the process, and kill it at the end of the block if it still runs."""
+    """Yield the process, and kill it at the end of the block if it is still running."""
     try:
         yield started
     finally:

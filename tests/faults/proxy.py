@@ -1,4 +1,4 @@
-"""A TCP proxy in the test's event loop that can cut or freeze connections to a server."""
+"""A TCP proxy in the test's event loop that can cut or freeze the connections to a server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,8 +9,8 @@ BEGINNING = 2048
 
 
 class Proxy:
-    """A proxy. ``cut`` closes every connection and refuses new ones. ``freeze`` keeps connections open and passes
-    nothing. ``freeze(words)`` freezes only existing connections whose first bytes contain these words.
+    """A TCP proxy. ``cut`` closes every connection and refuses new ones. ``freeze`` keeps connections open but forwards
+    nothing. ``freeze(words)`` freezes only the existing connections whose first bytes contain these words.
     """
 
     def __init__(self, port: int) -> None:
@@ -36,7 +36,7 @@ class Proxy:
             writer.transport.abort()
 
     def freeze(self, words: bytes = b"") -> int:
-        """Freeze connections, and return their number."""
+        """Freeze connections, and return how many were frozen."""
         if not words:
             self._open.clear()
             return len(self._first)

@@ -31,7 +31,7 @@ class QueueWorkers:
     workers: list[ForkServerProcess] = field(default_factory=list)
 
     def begin(self, **other: Any) -> ForkServerProcess:
-        """Start one more worker. ``other`` has the fields of the plan that differ."""
+        """Start one more worker. ``other`` replaces fields of the plan for this worker."""
         worker = processes().Process(target=queue_plant.run, args=(replace(self.plan, **other).encode(),))
         worker.start()
         self.workers.append(worker)
@@ -60,7 +60,7 @@ class QueueWorkers:
 
     @asynccontextmanager
     async def kept(self, count: int) -> AsyncIterator[None]:
-        """Keep ``count`` workers running and replace each that dies, as a supervisor does."""
+        """Keep ``count`` workers running: replace each worker that dies, as a supervisor does."""
         wanted = [self.begin() for _ in range(count)]
 
         async def keep() -> None:
@@ -80,7 +80,7 @@ class QueueWorkers:
 
     @asynccontextmanager
     async def enqueuing(self, *arguments: Any) -> AsyncIterator["Enqueuer"]:
-        """Enqueue continuously. If an enqueue is refused, continue with the next one."""
+        """Enqueue items continuously. If an enqueue is rejected, continue with the next item."""
         enqueuer = Enqueuer()
 
         async def enqueue() -> None:
@@ -100,7 +100,7 @@ class QueueWorkers:
         assert isinstance(ending, asyncio.CancelledError), ending
 
     async def serves(self, within: float = 10.0 if LONG else TIMEOUT) -> float:
-        """Return the time from now until a new item is done."""
+        """Enqueue a new item, and return the seconds until it is done."""
         began = time.monotonic()
 
         async def is_accepted() -> str | None:
@@ -123,7 +123,7 @@ class QueueWorkers:
         return [line.split() for line in file.read_text().splitlines()] if file.exists() else []
 
     def runs(self) -> Counter[str]:
-        """Return how often the handler of each item began."""
+        """Return, for each item, how many times its handler was started."""
         return Counter(words[1] for words in self.notes() if words[0] == "run")
 
     async def effects(self) -> Counter[str]:
@@ -159,9 +159,9 @@ class QueueWorkers:
         await self.until("everything is over", is_over, within)
 
     async def judge(self, ids: Sequence[str], *, or_more: bool = False) -> Tally:
-        """Assert that every item is complete and had its effect once.
+        """Assert that every item is complete and took effect once.
 
-        ``or_more`` allows unknown items, because an interrupted enqueue may have been written.
+        ``or_more`` allows items that the test does not know, because an interrupted enqueue may have been written.
         """
         everything = [row["id"] for row in await self.ask("SELECT id FROM tasks")]
         tally = await self.tally({*ids, *everything} if or_more else ids)
@@ -191,7 +191,7 @@ class Enqueuer:
 
 @asynccontextmanager
 async def queue_workers(folder: Path, url: str, **options: Any) -> AsyncIterator[QueueWorkers]:
-    """Open a database without workers. Kill every remaining process at the end."""
+    """Open a database without starting a worker. Kill every remaining process at the end."""
     await processes_are_ready()
     plan = Plan(url=url, folder=str(folder), **options)
     made = QueueWorkers(plan, queue_plant.build(plan))

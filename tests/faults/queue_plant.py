@@ -1,7 +1,7 @@
-"""Workers on one database, as real processes whose tasks leave traces that survive them.
+"""Workers on one database, as real processes. Their tasks leave traces that remain when the processes die.
 
-A *run* is a line in a file, written when a handler begins. An *effect* is a row, written with the settlement or not at
-all.
+A *run* is a line in a file, written when a handler begins. An *effect* is a row, written together with the item's
+settlement or not at all.
 """
 
 import asyncio
@@ -60,8 +60,8 @@ CREATE UNIQUE INDEX esteira_chave ON esteira (chave);
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Settings of the workers. Times are in seconds. ``looks_every`` is the poll interval of a worker if no wake-up
-    arrives.
+    """Settings for the workers. Times are in seconds. ``looks_every`` is how often a worker polls if it receives no
+    wake-up.
     """
 
     url: str
@@ -97,7 +97,9 @@ def run(encoded: Mapping[str, Any]) -> None:
 
 
 def _set_clock(file: Path) -> None:
-    """Shift the wall clock of this process by the seconds in a file, which each reading of the clock reads again."""
+    """Shift this process's wall clock by the number of seconds in a file. The file is read again each time the clock is
+    read.
+    """
 
     def now(_: SystemClock) -> datetime:
         return datetime.now(UTC) + timedelta(seconds=float(file.read_text() or 0))
@@ -143,8 +145,8 @@ def __getattr__(name: str) -> object:
 
 
 def note(plan: Plan, *words: str, log: str = "runs") -> None:
-    """Append a line with a single write: lines of several processes do not mix, and a killed process leaves only whole
-    lines.
+    """Append a line with a single write, so that lines of several processes do not mix and a killed process leaves only
+    complete lines.
     """
     file = os.open(Path(plan.folder) / log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
@@ -166,7 +168,7 @@ def add_tasks(work: Batuta, plan: Plan) -> None:
 
     @work.task(retry=[0.05], queue=plan.queues[0])
     async def encerra(ctx: TaskContext) -> Done:
-        """Run at the end of a batch."""
+        """Run when a batch ends."""
         return begin(ctx)
 
     @work.task(retry=[0.05], queue=plan.queues[0])
@@ -199,7 +201,7 @@ def add_tasks(work: Batuta, plan: Plan) -> None:
 def add_lease_tasks(work: Batuta, plan: Plan) -> None:
     @work.task(retry=[0.05], timeout=600, queue=plan.queues[0])
     async def anota(ctx: TaskContext, seconds: float) -> None:
-        """A task without an effect, so that its settlement is written in a batch."""
+        """A task without an effect, so its settlement is written together with other settlements."""
         note(plan, "run", ctx.id, str(os.getpid()), str(ctx.attempt))
         await asyncio.sleep(seconds)
 
@@ -221,8 +223,8 @@ def add_limited(work: Batuta, plan: Plan) -> None:
 
     @work.task(retry=[0.05], concurrency=4, rate="10/second", per_key=Limits(by="quem", concurrency=1, rate="3/second"))
     async def limitada(ctx: TaskContext, quem: str, seconds: float) -> Done | Failed:
-        """Record the key, the process, the instant of the claim, and the start and end of the handler on the machine's
-        clock.
+        """Record the key, the process, the instant of the claim, and when the handler started and ended on the
+        machine's clock.
         """
         begins = time.monotonic()
         found = await work.database.one(started, id=ctx.id)
@@ -240,7 +242,7 @@ def add_limited_stage(work: Batuta, plan: Plan) -> None:
     async def arrive(item: dict[str, Any]) -> None: ...
 
     async def visit(item: dict[str, Any]) -> dict[str, Any]:
-        """Record the key, the process, and the start and end of the handler on the machine's clock."""
+        """Record the key, the process, and when the handler started and ended on the machine's clock."""
         call = str(work.ids.new())
         note(plan, "enter", item["quem"], str(os.getpid()), call, str(time.monotonic()))
         await asyncio.sleep(item["seconds"])
@@ -274,11 +276,11 @@ async def long_statement(database: Database, seconds: float) -> None:
 
 
 def add_every_way(work: Batuta, plan: Plan, stop: asyncio.Event) -> None:
-    """Add a task for each path through a worker, and for each queue. All of them call the endpoint.
+    """Add a task for each code path through a worker, on each queue. All these tasks call the endpoint.
 
     A task belongs to one queue, so its name ends with the queue's name. If several queues shared a task, the first
-    worker would move the items to its own queue. In a process that will die, one task never ends by itself: its lease
-    is renewed, and the item is released on shutdown.
+    worker would move the items to its own queue. In a process that is to die, one task never ends by itself, so that
+    its lease is renewed and the item is released on shutdown.
     """
     points = Points(plan.dies_at or "", lambda label: note(plan, "point", label))
 
@@ -348,7 +350,7 @@ async def write_effect(database: Database, item: str, what: str, transaction: An
 
 
 def add_line(work: Batuta, plan: Plan) -> None:
-    """Add a pipeline of five stages. The key of an item says at which stage it fails or dies: ``17 lotada=dies
+    """Add a pipeline of five stages. An item's key specifies the stages at which it fails or dies: ``17 lotada=dies
     limpa=fails``.
     """
     line = Pipeline(table=LINE, stages=tuple(stage(work, plan, name) for name in STAGES), dropped="fora")

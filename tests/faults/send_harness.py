@@ -1,5 +1,5 @@
-"""Workers that send to the simulated WhatsApp. They are killed and restarted, and judged by the simulator's record of
-sent messages.
+"""Workers that send messages to the simulated WhatsApp, and are killed and restarted. They are judged by the
+simulator's record of the messages that were sent.
 """
 
 import asyncio
@@ -99,7 +99,7 @@ class SendingWorkers:
     async def storm(
         self, count: int, chance: random.Random, pause: tuple[float, float], life: Life = ensaio.work
     ) -> AsyncIterator[None]:
-        """Run ``count`` processes, kill a random one with SIGKILL at intervals, and replace it. On a busy machine the
+        """Run ``count`` processes. Repeatedly kill a random one with SIGKILL and replace it. On a busy machine the
         intervals are longer, because a process that dies before it can send proves nothing.
         """
         slow = slowness()
@@ -122,7 +122,9 @@ class SendingWorkers:
         assert isinstance(ending, asyncio.CancelledError), ending
 
     async def put(self, count: int, tipo: str = "followup", **values: Any) -> list[str]:
-        """Enqueue one message to each of the next ``count`` doctors in turn. Its text contains its id."""
+        """Enqueue one message to each of the next ``count`` doctors in turn. The text of each message contains its
+        id.
+        """
         now, first = self.clock.now(), len(self.accepted)
         whom = [self.doctors[(first + n) % len(self.doctors)] for n in range(count)]
         ids = [self.work.ids.new() for _ in whom]
@@ -145,7 +147,7 @@ class SendingWorkers:
         return ids
 
     async def receive(self, phone: str, texto: str, message_id: str) -> None:
-        """Record an inbound message of a doctor, as the worker does for a delivery of the gateway."""
+        """Record an inbound message from a doctor, as the worker does when the gateway delivers one."""
         now = self.clock.now()
         fato = Recebida(
             message_id=message_id, instance="julia-sim", de=Address(f"{phone}@s.whatsapp.net", phone), nome=None,
@@ -167,7 +169,7 @@ class SendingWorkers:
         assert answer.status_code == 200, answer.text
 
     async def receipts(self) -> list[dict[str, Any]]:
-        """Return all messages that were really sent. Each call reads only new receipts."""
+        """Return all messages that were actually sent. Each call reads only the new receipts from the simulator."""
         while page := (await self.client.get(f"/controle/evolution/recibos?depois={len(self.left)}")).json():
             self.left += page
         return list(self.left)
@@ -177,8 +179,8 @@ class SendingWorkers:
         return found
 
     async def deliveries(self) -> list[Delivery]:
-        """Return the sent messages. A message without an id in its text is identified by its recipient, because a
-        campaign sends one message to each recipient.
+        """Return the messages that were sent. If a message's text contains no id, its recipient identifies it, because
+        a campaign sends one message to each recipient.
         """
         known = {each.recipient: each.id for each in self.accepted}
         return [delivery(each, known) for each in await self.receipts()]
@@ -201,8 +203,8 @@ class SendingWorkers:
     async def hurry(
         self, what: str, true: Callable[[], Any], by: timedelta, within: float = TIMEOUT, every: float = PAUSE
     ) -> None:
-        """Wait until ``true`` returns a true value. While no item is in progress and some wait for a proof or a retry,
-        the clock steps forward by ``by``.
+        """Wait until ``true`` returns a true value. Whenever no item is in progress but some items are waiting for
+        proof of delivery or for a retry, step the clock forward by ``by``.
         """
         stepped = time.monotonic()
 
@@ -219,7 +221,7 @@ class SendingWorkers:
         await self.until(what, is_true, within)
 
     async def judge(self, **rules: Any) -> list[Delivery]:
-        """Check the messages against the simulator's receipts with the rules M1 to M6 of tests/judges/messages.py."""
+        """Check the messages against the simulator's receipts, using rules M1 to M6 in tests/judges/messages.py."""
         left = await self.deliveries()
         rules = {"read_at": self.clock.now(), "within": timedelta(0), **rules}
         wrong = judge_messages(self.accepted, left, await self.ends(), SendRules(**rules))
@@ -238,7 +240,9 @@ class SendingWorkers:
         return f"{counts}\n{self.log()}"
 
     async def until_left(self, count: int, within: float = TIMEOUT, by: timedelta | None = None) -> None:
-        """Wait until ``count`` messages were sent. ``by`` is the step of ``hurry``, for the case that every chip rests."""
+        """Wait until ``count`` messages have been sent. If ``by`` is given, step the clock by it as ``hurry`` does,
+        because all chips may be resting.
+        """
 
         async def have_left() -> bool:
             return len(await self.receipts()) >= count
@@ -270,8 +274,8 @@ class SendingWorkers:
 
 
 async def revive(office: SendingWorkers, within: float = TIMEOUT) -> int:
-    """Revive messages that are dead after three worker crashes and were certainly not sent, as an operator would.
-    Return their number.
+    """Revive messages that died after three worker crashes and were certainly not sent, as an operator would. Return
+    how many were revived.
     """
     await office.until_over(within)
     dead = [row for row in (await office.rows()).values() if row["status"] == "erro"]
@@ -283,7 +287,9 @@ async def revive(office: SendingWorkers, within: float = TIMEOUT) -> int:
 
 
 async def tally(office: SendingWorkers, left: Sequence[Delivery]) -> Tally:
-    """Count the results of all accepted messages. A parked message waits for an operator and does not count as lost."""
+    """Count the results of all accepted messages. A parked message is waiting for an operator and does not count as
+    lost.
+    """
     times, ends = Counter(each.id for each in left), await office.ends()
     unsent = [each for each in office.accepted if not times[each.id] and ends[each.id] is not End.PARKED]
     return Tally(
@@ -324,8 +330,8 @@ async def sending_workers(
 ) -> AsyncIterator[SendingWorkers]:
     """Start the simulator and, with ``hears``, the api, but no worker. Kill every remaining process at the end.
 
-    Two real seconds may pass between the decision to send a message and the call, whatever the clock's rate. On a busy
-    machine the short form has a slower clock.
+    Whatever the clock's rate, two real seconds may pass between the decision to send a message and the call to the
+    gateway. On a busy machine the short form uses a slower clock.
     """
     if not LONG:
         rate = max(min(rate, 1.0), rate / max(1.0, slowness() / 2))

@@ -1,4 +1,4 @@
-"""A worker that sends messages, and exits at a chosen point of the code, as in a power cut."""
+"""A worker that sends messages and exits at a chosen point in the code, as in a power cut."""
 
 import asyncio
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from tests.faults.points import PointedDatabase, Points
 
 
 def run(encoded: Mapping[str, Any]) -> None:
-    """Run one worker. With an empty ``dies_at`` it only records the points."""
+    """Run one worker. If ``dies_at`` is empty, it only records the points that it passes."""
     plano = ensaio.plano_of(encoded)
     points = Points(plano.dies_at or "", lambda label: ensaio.note(plano, "point", label))
     ensaio.log_into(plano)

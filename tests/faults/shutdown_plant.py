@@ -1,7 +1,8 @@
-"""An application whose processes receive a stop signal at a bad moment: ``--app tests.faults.shutdown_plant:work``.
+"""An application whose processes receive a stop signal at an inconvenient moment: ``--app
+tests.faults.shutdown_plant:work``.
 
-``SHUTDOWN_PLAN`` holds the plan as JSON. Handlers and runs append a line to ``notes`` when they begin and when they
-end.
+``SHUTDOWN_PLAN`` contains the plan as JSON. Handlers and runs append a line to the file ``notes`` when they begin and
+when they end.
 """
 
 import asyncio
@@ -23,7 +24,9 @@ QUEUES = ("first", "second")
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Settings of the application. Times are in seconds; 0 omits the loop or job."""
+    """Settings for the application. Times are in seconds; if the time of a loop or job is 0, the application does not
+    have it.
+    """
 
     notes: str
     lease: float = 30.0

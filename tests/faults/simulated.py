@@ -1,4 +1,4 @@
-"""Schedulers driven by hand on a real database, on a fake clock."""
+"""Schedulers on a real database and a fake clock, driven by the test."""
 
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ UTC_ZONE = ZoneInfo("UTC")
 
 
 class RecordingEndpoint:
-    """An endpoint that runs each key once, immediately, and records it."""
+    """An endpoint that runs each key once, immediately, and records that it did."""
 
     repeatable = True
     address = "/jobs/simulated"
@@ -58,13 +58,13 @@ async def look(scheduler: Scheduler, clock: FakeClock, at: datetime) -> None:
 
 
 async def decide(scheduler: Scheduler) -> None:
-    """Tick the dispatcher until everything due is decided."""
+    """Tick the dispatcher until it has decided every due fire."""
     while isinstance(await scheduler.dispatcher.tick(), Again):
         pass
 
 
 def fires_of(jobs: Iterable[Job], since: datetime, until: datetime) -> list[Target]:
-    """Return every fire in (since, until], computed by the oracle."""
+    """Return every fire in (since, until], as computed by the oracle."""
     start = since.replace(second=0, microsecond=0)
     return [
         Target(job.name, fire)

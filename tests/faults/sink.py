@@ -1,7 +1,8 @@
-"""The endpoint of fires, as a separate process. It runs each key once, and logs it with a sync after each line.
+"""The HTTP endpoint that fires call, as a separate process. It runs each key once, and syncs its log to disk after each
+line.
 
-``POST /<job>?takes=3`` takes three seconds. A repeated key gets the first answer, or 409 while its run is in progress.
-``POST /hostile/<kind>/<job>`` misbehaves in the way that ``kind`` names.
+``POST /<job>?takes=3`` takes three seconds. A repeated key receives the first answer again, or 409 while its run is in
+progress. ``POST /hostile/<kind>/<job>`` misbehaves in the way that ``kind`` specifies.
 """
 
 import asyncio
@@ -86,7 +87,7 @@ async def drip(writer: asyncio.StreamWriter, clock: FastClock) -> None:
 
 
 async def headers(writer: asyncio.StreamWriter, clock: FastClock) -> None:
-    """Send headers without end."""
+    """Send an endless series of headers."""
     writer.write(b"HTTP/1.1 200 OK\r\n")
     while True:
         writer.write(b"x-more: " + b"x" * 1000 + b"\r\n")
@@ -121,7 +122,7 @@ HOSTILE: dict[str, Behaviour] = {each.__name__: each for each in (silent, drip, 
 
 
 def run(clock: str, file: str, port: "Connection[int, int]") -> None:
-    """Serve as a process, and send the port through the connection."""
+    """Serve as a separate process, and send the port number through the connection."""
     die_with_parent(os.getppid())
     asyncio.run(_serve(clock, file, port))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """Counts of items by result. ``in_vain`` counts runs of a handler that began and did not settle."""
+    """Counts of items by result. ``in_vain`` counts the handler runs that began but were never settled."""
 
     items: int
     lost: int

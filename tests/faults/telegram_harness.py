@@ -1,5 +1,5 @@
-"""Telegram workers that send to a simulated Telegram. Tests kill and restart the processes of both. The receipts of the
-simulated Telegram show which messages were sent.
+"""Telegram workers that send messages to a simulated Telegram. Tests kill and restart the workers and the simulated
+Telegram, whose receipts show which messages were sent.
 """
 
 import asyncio
@@ -38,7 +38,9 @@ TEXT = "[SIMULADO] mensagem "
 
 @dataclass
 class Server:
-    """The process of the simulated Telegram, and its control routes. ``clock`` is None for the machine's clock."""
+    """The process of the simulated Telegram, and its control routes. If ``clock`` is None, it uses the machine's
+    clock.
+    """
 
     port: int
     journal: Path
@@ -77,7 +79,7 @@ class Server:
         return (await self.client.post(f"{self.url}/controle/telegram/{path}", json=body)).json()
 
     async def receipts(self) -> list[Any]:
-        """Return the messages that were really sent. If the server is being restarted, wait."""
+        """Return the messages that were actually sent. If the server is being restarted, wait for it."""
         found: list[Any] = []
         async with asyncio.timeout(120):
             while True:
@@ -118,7 +120,7 @@ class TelegramOffice:
     _keeping: asyncio.Task[None] | None = None
 
     def start_worker(self) -> None:
-        """Start the worker. Whenever it ends, start it again, as its parent would."""
+        """Start the worker, and restart it whenever it ends, as its parent would."""
         self._begin()
         self._keeping = asyncio.create_task(self._keep())
 
@@ -151,7 +153,7 @@ class TelegramOffice:
             self.worker.join()
 
     def notes(self, *words: str) -> list[list[str]]:
-        """Return the notes of the worker that begin with these words."""
+        """Return the worker's notes that begin with these words."""
         return notes_in(Path(self.plan["folder"]), *words)
 
     async def noted(self, *words: str, count: int = 1) -> bool:
@@ -214,8 +216,8 @@ class TelegramOffice:
         )
 
     async def beats_during(self, seconds: float) -> list[float]:
-        """Record the worker's heartbeats for ``seconds`` of its clock. Return the seconds between consecutive
-        heartbeats.
+        """Record the worker's heartbeats for ``seconds`` on its clock. Return the intervals between heartbeats in
+        seconds.
         """
         ends, beats = self.now() + timedelta(seconds=seconds), set[datetime]()
         while self.now() < ends:
@@ -242,7 +244,7 @@ class TelegramOffice:
         return Counter(f"{each['status']}/{each['envio_estado'] or '-'}" for each in found)
 
     async def latencies(self, ids: Sequence[str]) -> list[float]:
-        """Return, for each message, the seconds from its queueing until the server received it, shortest first."""
+        """Return how many seconds after it was queued each message reached the server, shortest first."""
         left = {
             number_of(each): datetime.fromisoformat(each["at"]).timestamp() for each in await self.server.receipts()
         }
@@ -250,7 +252,7 @@ class TelegramOffice:
         return sorted(left[numbers[id]] - self.accepted[id] for id in ids)
 
     async def tally(self) -> Tally:
-        """Count the accepted messages that the server has not sent, or has sent twice."""
+        """Count the accepted messages that the server has not sent, and those that it has sent twice."""
         sent = Counter(number_of(each) for each in await self.server.receipts())
         doubled = sum(each - 1 for each in sent.values())
         lost = sum(n not in sent for n in range(len(self.accepted)))
@@ -261,7 +263,7 @@ class TelegramOffice:
         return [each for each in found if each["reason"] == reason]
 
     async def until_sent(self, ids: Sequence[str] | None = None) -> float:
-        """Wait until all messages are sent. Returns the seconds that this took."""
+        """Wait until all messages have been sent. Return how many seconds that took."""
         began, wanted = time.monotonic(), len(self.accepted if ids is None else ids)
 
         async def are_sent() -> bool:
@@ -279,7 +281,7 @@ class TelegramOffice:
         return f"{await self.states()}\n{self.log()[-4000:]}"
 
     async def storm(self, chance: random.Random, kills: int, behaviour: Mapping[str, Any]) -> None:
-        """Kill -9 the worker or the server ``kills`` times, spread over the messages."""
+        """Send SIGKILL to the worker or the server ``kills`` times, at intervals spread over the messages."""
         await self.server.behave(**behaviour)
         self.start_worker()
         for n in range(kills):
@@ -306,7 +308,7 @@ def batched(items: Sequence[T], count: int) -> Iterator[Sequence[T]]:
 
 
 def number_of(receipt: Mapping[str, Any]) -> int:
-    """Return the number in the text of a message that a test queued."""
+    """Return the unique number in the text of a message queued by a test."""
     return int(receipt["texto"].removeprefix(TEXT).partition(" ")[0])
 
 

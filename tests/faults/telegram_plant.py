@@ -1,6 +1,6 @@
-"""The simulated Telegram and the Telegram worker as separate processes, which a test kills and restarts.
+"""The simulated Telegram and the Telegram worker, as separate processes that a test kills and restarts.
 
-The worker runs with its watchdog, as under ``batuta telegram``. Its loops and calls hang when a test requests it.
+The worker is monitored by a watchdog, as under ``batuta telegram``. Its loops and calls hang when a test requests it.
 """
 
 import asyncio
@@ -41,14 +41,16 @@ WIDE = 1_000_000
 
 
 def simulate(port: int, journal: str, clock: str | None = None) -> None:
-    """Serve the simulator until the process is killed. The journal preserves its state for the next process."""
+    """Serve the simulator until the process is killed. Its journal preserves its state for the process that replaces
+    it.
+    """
     now = SystemClock() if clock is None else FastClock.from_text(clock)
     app = create_app(now, journal=Path(journal))
     asyncio.run(serve(app, listen("127.0.0.1", port), asyncio.Event(), timedelta(seconds=1)))
 
 
 def work_off(plan: Mapping[str, Any]) -> None:
-    """Run the Telegram worker until it is killed, on the clock of the plan."""
+    """Run the Telegram worker on the plan's clock until the process is killed."""
     with (Path(plan["folder"]) / "log").open("ab", buffering=0) as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
@@ -56,7 +58,7 @@ def work_off(plan: Mapping[str, Any]) -> None:
 
 
 def julia_at(plan: Mapping[str, Any]) -> Julia:
-    """Build Julia with the simulated Telegram of the plan, and with limits that hold back no message."""
+    """Build Julia with the plan's simulated Telegram, and with limits so high that they delay no message."""
     settings = Settings(
         database_url=plan["url"],
         telegram_simulador_url=f"http://127.0.0.1:{plan['port']}/telegram",
@@ -71,7 +73,7 @@ def julia_at(plan: Mapping[str, Any]) -> Julia:
 
 
 def place(plan: Mapping[str, Any]) -> Plan:
-    """Return where the worker of this plan writes its notes."""
+    """Return the settings that tell where this worker writes its notes."""
     return Plan(url=plan["url"], folder=plan["folder"])
 
 
@@ -121,14 +123,14 @@ WAYS: Mapping[str, Callable[[], Awaitable[None]]] = {
 
 
 async def _strike(here: Plan, words: str) -> None:
-    """Hang once in each way that the words name."""
+    """Hang once in each of the ways that ``words`` mentions."""
     for way, hang in WAYS.items():
         if way in words and not is_cured(here, way.strip("[]")):
             await hang()
 
 
 class FaultyTelegram:
-    """A Telegram client whose connections hang if a text or the file ``receive`` requests it."""
+    """A Telegram client whose connections hang if a message text or the file ``receive`` requests it."""
 
     def __init__(self, telegram: Telegram, here: Plan) -> None:
         self._telegram = telegram
@@ -158,7 +160,7 @@ class FaultyLine:
 
 
 class FaultyLoop:
-    """A loop whose next tick sleeps endlessly if the file ``sleep-NAME`` exists."""
+    """A loop whose next tick sleeps forever if the file ``sleep-NAME`` exists."""
 
     def __init__(self, loop: Loop, here: Plan) -> None:
         self._loop = loop

@@ -1,4 +1,6 @@
-"""A process is killed with SIGKILL while it writes. Every acknowledged row is in the database."""
+"""A process is killed with SIGKILL while it is writing. The database still contains every row whose write was
+acknowledged.
+"""
 
 import os
 import random

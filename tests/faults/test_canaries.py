@@ -1,7 +1,8 @@
-"""T48: the personal data and secrets of a thousand people pass through every path of real processes. No output shows
-them.
+"""T48: the personal data and secrets of a thousand people pass through every code path of real processes, and no output
+shows them.
 
-Each person has a CPF, a phone, a name, a token and a DSN with a password. Each path gets some of the people.
+Each person has a CPF, a phone number, a name, a token and a DSN with a password. Each code path receives the data of
+some of the people.
 """
 
 import json
@@ -53,13 +54,13 @@ class Canary:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Return the strings that no output may contain. Only the password of the DSN is a secret."""
+        """Return the strings that no output may contain. Of the DSN, only the password is a secret."""
         plain = self.cpf.translate({ord("."): None, ord("-"): None}), self.telefone.lstrip("+")
         return (self.cpf, self.telefone, self.nome, self.token, self.senha, *plain)
 
 
 def count_shown(given: Sequence[Canary], output: str) -> int:
-    """Count the people whose data the output shows. Strings are first compared by prefix, which is faster for a
+    """Count the people whose data appear in the output. Strings are first compared by prefix, which is faster for a
     thousand people and a long output.
     """
     beginnings = {output[at : at + FIRST] for at in range(len(output))}
@@ -190,8 +191,8 @@ def read_answer(answer: httpx2.Response) -> str:
 
 
 def read_stored_outcomes(folder: Path) -> str:
-    """Return the stored outcomes that operators can read: errors, responses, endpoints. Arguments are data and may
-    contain personal data.
+    """Return the stored results that operators can read: errors, responses and endpoints. Task arguments are excluded,
+    because they are data and may contain personal data.
     """
     with sqlite3.connect(f"file:{folder}/canary.db?mode=ro", uri=True) as connection:
         rows = connection.execute("SELECT error FROM tasks").fetchall()

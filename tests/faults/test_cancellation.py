@@ -1,5 +1,5 @@
-"""Callers are cancelled at any moment: no acknowledged write is lost, no transaction is half done, and the store still
-works.
+"""Callers are cancelled at arbitrary moments. No acknowledged write is lost, no transaction is half done, and the store
+still works.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The SQLite file is replaced under `batuta up`: every process restarts on the new file."""
+"""The SQLite file is replaced while `batuta up` is running. Every process restarts on the new file."""
 
 import signal
 import sqlite3

@@ -1,4 +1,4 @@
-"""The database becomes unavailable and returns. Loops wait for it and continue without a restart."""
+"""The database becomes unavailable and comes back. Loops wait for it and continue without a restart."""
 
 import asyncio
 import sqlite3
@@ -57,7 +57,9 @@ async def test_loops_survive_a_database_that_stops_and_starts() -> None:
 
 
 async def test_transaction_that_never_gets_the_writer_fails_and_the_next_one_works(tmp_path: Path) -> None:
-    """Another program keeps the file locked for longer than every timeout. Afterwards no transaction may wait forever."""
+    """Another program keeps the file locked for longer than every timeout. Once the lock is released, no transaction
+    may wait forever.
+    """
     put = query_of("put", "INSERT INTO things (n) VALUES (:n)", writes=True)
     database = SqliteDatabase(tmp_path / "test.db", SystemClock(), Limits(lock=timedelta(milliseconds=300)))
     await database.open()

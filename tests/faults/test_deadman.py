@@ -1,4 +1,6 @@
-"""A dead scheduler raises an alarm, from inside and from outside. A live scheduler never raises one, at any hour."""
+"""A dead scheduler raises an alarm, both inside the system and at an external service. A live scheduler never raises
+one, at any hour.
+"""
 
 import asyncio
 import os
@@ -40,7 +42,7 @@ SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days
 
 
 class WatchedSystem:
-    """Processes on a fast clock, and the simulated services that receive their alerts."""
+    """Processes on a fast clock, and the simulated services that receive alerts from them."""
 
     def __init__(self, folder: Path, database_url: str, outside: str) -> None:
         # On a slow machine the clock is slower, so that the alarm comes in time.

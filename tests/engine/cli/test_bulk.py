@@ -1,4 +1,6 @@
-"""The ``batuta bulk`` commands: operators change every item that a filter matches, as they can on the page of a queue."""
+"""The ``batuta bulk`` commands: operators change every item that a filter matches, as they can on the page of a
+queue.
+"""
 
 import asyncio
 import importlib

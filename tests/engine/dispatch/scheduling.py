@@ -120,7 +120,9 @@ async def tick_at(scheduler: Scheduler, clock: FakeClock, instant: datetime) -> 
 
 
 async def watch_leases(clock: FakeClock, *schedulers: Scheduler) -> None:
-    """Run the reapers at their usual interval, for as long as they need to take over a run whose owner has gone silent."""
+    """Run the reapers at their usual interval, for as long as they need to take over a run whose owner has gone
+    silent.
+    """
     for _ in range(6):
         for each in schedulers:
             await each.reaper.tick()

@@ -1,4 +1,6 @@
-"""An invalid job is rejected when it is declared. The error is one sentence that names the job and how to correct it."""
+"""An invalid job is rejected when it is declared. The error is one sentence that names the job and how to correct
+it.
+"""
 
 from datetime import timedelta
 from pathlib import Path

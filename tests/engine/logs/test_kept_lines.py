@@ -28,7 +28,9 @@ def _level() -> None:
 
 @asynccontextmanager
 async def program(url: str, **options: Any) -> AsyncIterator[Batuta]:
-    """A program with two tasks and a stage. When the block that runs its worker ends, all log lines have been stored."""
+    """A program with two tasks and a stage. When the block that runs its worker ends, all log lines have been
+    stored.
+    """
     work = Batuta(url, timezone="UTC", **options)
 
     @work.task(name="greet", retry=[], keep_result=86_400)

@@ -1,4 +1,6 @@
-"""Spans connect an enqueue with the run of its task in another process. Metrics have the same names as on ``/metrics``."""
+"""Spans connect an enqueue with the run of its task in another process. Metrics have the same names as on
+``/metrics``.
+"""
 
 from collections.abc import Iterator
 

@@ -60,7 +60,9 @@ class EffectSetup:
             await self.clock.advance(step)
 
     async def _until_written(self) -> None:
-        """Wait until a write has committed. If an effect is holding SQLite's only writer, wait for a few reads instead."""
+        """Wait until a write has committed. If an effect is holding SQLite's only writer, wait for a few reads
+        instead.
+        """
         count, written = (in_dialect(each, self.work.database.dialect) for each in (COUNT, WRITTEN))
         writing = asyncio.ensure_future(self.work.database.run(written))
         writing.add_done_callback(lambda done: done.cancelled() or done.exception())

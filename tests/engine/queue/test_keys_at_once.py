@@ -1,4 +1,6 @@
-"""Concurrent enqueues of items with the same keys. This can happen only on PostgreSQL, because SQLite has one writer."""
+"""Concurrent enqueues of items with the same keys. This can happen only on PostgreSQL, because SQLite has one
+writer.
+"""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Decisions about limits: rates, keys, free slots, and how several queues share a limit."""
+"""Decisions about limits: rates, keys, free slots, and how free slots are shared among several keys."""
 
 import inspect
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,6 @@
-"""Pipelines made of functions: they need no application table, accept any JSON item, and support every stage outcome."""
+"""Pipelines made of functions: they need no application table, accept any JSON item, and support every stage
+outcome.
+"""
 
 from datetime import timedelta
 from typing import Any
@@ -193,7 +195,9 @@ def test_stage_must_take_the_item() -> None:
 
 
 class Batched:
-    """A program with a pipeline whose second stage fails for odd numbers, and a task that receives the batch's counts."""
+    """A program with a pipeline whose second stage fails for odd numbers, and a task that receives the batch's
+    counts.
+    """
 
     def __init__(self, url: str, clock: FakeClock) -> None:
         self.work = work = Batuta(url, clock=clock, timezone="UTC")

@@ -1,4 +1,6 @@
-"""Tasks that run in child processes: their results, progress, log lines and limits, and what happens when a child ends."""
+"""Tasks that run in child processes: their results, progress, log lines and limits, and what happens when a child
+ends.
+"""
 
 import asyncio
 import logging

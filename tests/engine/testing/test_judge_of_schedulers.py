@@ -1,4 +1,4 @@
-"""The function that judges recorded scheduler runs has its own tests, because a checker that never failed proves
+"""Tests for the function that judges recorded scheduler runs, because a checker that has never failed proves
 nothing.
 """
 
@@ -33,7 +33,7 @@ class History:
         return {each.check for each in self.judge().violations}
 
     def receipt(self, key: str) -> Receipt:
-        """Return the last receipt of the key."""
+        """Return the last receipt with this key."""
         return [each for each in self.receipts if each.key == key][-1]
 
     def plus(self, *more: Target | Receipt | Logged) -> "History":
@@ -98,8 +98,8 @@ def by_hand() -> tuple[Receipt, Logged]:
 
 
 def while_down() -> list[Target | Receipt | Logged]:
-    """Return hourly fires of a night without a scheduler. One row covers all fires but the last, which was caught up
-    after noon.
+    """Return the evidence of a night without a scheduler, with hourly fires. One row covers all of them except the
+    last, which was caught up after noon.
     """
     last, first_lost, last_lost = NOON - HOUR, NOON - 8 * HOUR, NOON - 2 * HOUR
     night = Logged("night", "hourly", None, "catch_up", "missed", None, NOON, NOON, covers=(first_lost, last_lost))
@@ -113,8 +113,8 @@ def while_down() -> list[Target | Receipt | Logged]:
 
 
 def valid() -> History:
-    """Return a run without violations. No scheduler runs until noon, notices are paused from 12:05:30 to 12:07:30,
-    nothing may start from 12:09:05 on, and the log is read at 12:30.
+    """Return the evidence of a run without violations. No scheduler runs until noon, notices are paused from 12:05:30
+    to 12:07:30, nothing may start from 12:09:05 on, and the log is read at 12:30.
     """
     history = History(
         Rules(

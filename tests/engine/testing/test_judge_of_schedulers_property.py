@@ -1,4 +1,4 @@
-"""Compare earliest-deadline-first assignment of runs to windows with an independent maximum matching."""
+"""The assignment of runs to windows, earliest deadline first, compared with an independent maximum matching."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,9 @@ starts = st.lists(instants, max_size=12)
 
 
 def largest_matching(windows: list[tuple[datetime, datetime]], starts: list[datetime]) -> int:
-    """Find augmenting paths: each window takes a free start, or one whose window can take another start."""
+    """Compute a maximum matching with augmenting paths: each window takes a free start, or a start whose window can
+    switch to another one.
+    """
     owner: dict[int, int] = {}
 
     def find(window: int, seen: set[int]) -> bool:
@@ -61,7 +63,7 @@ RULES = Rules(read_at=START + timedelta(hours=1), epsilon=EPSILON)
 
 
 def true_history(fires: Fires) -> Evidence:
-    """Return evidence in which each fire ran at most epsilon late, or was skipped with a reason."""
+    """Return evidence in which each fire either ran at most epsilon late or was skipped with a reason."""
     targets, receipts, log = [], [], []
     for number, ((job, at), (late, lasts, runs)) in enumerate(fires.items()):
         key, start = str(number), at + late * SECOND

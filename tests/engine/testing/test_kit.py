@@ -1,4 +1,4 @@
-"""The testing kit: a program on a copied database and a fake clock, with tasks that run on request."""
+"""The testing kit gives a program a copied database and a fake clock, and runs its tasks on request."""
 
 from collections import Counter
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Test helpers with which an application drives its own loops."""
+"""The helpers with which an application's tests drive the application's own loops."""
 
 import asyncio
 from pathlib import Path

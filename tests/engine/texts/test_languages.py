@@ -1,4 +1,4 @@
-"""Every text, help and list is in the operator's language: Portuguese or English."""
+"""All texts, help pages and lists are in the operator's language: Portuguese or English."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Live pages: each view is rendered once for all of its readers, and only changed parts are sent."""
+"""Live pages: each view is rendered once for all its readers, and only the parts of the page that changed are sent."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ SECRETS = {"API_TOKEN": "t" * 40, "SECRET_KEY": "s" * 40, "APP_ENV": "production
 
 
 class Follower:
-    """A browser that follows a page: the stream of the ASGI application, read while it is open."""
+    """A browser that follows a live page. It reads the ASGI application's stream while the stream is open."""
 
     def __init__(self, api: FastAPI, path: str, query: str = "", cookie: str = "", authorization: str = "") -> None:
         own = {"accept": EVENTS, "host": "127.0.0.1:8000", "cookie": cookie, "authorization": authorization}
@@ -67,18 +67,18 @@ class Follower:
         return (await asyncio.wait_for(self._messages.get(), 30))["status"]
 
     async def parts(self) -> dict[str, str]:
-        """Return the next parts that the server sends."""
+        """Wait for the next changed parts of the page and return them."""
         found: dict[str, str] = json.loads((await self.sent()).removeprefix(b"data: "))
         return found
 
     async def sent(self) -> bytes:
-        """Return the bytes of the next parts that the server sends."""
+        """Wait for the next message with changed parts and return its bytes."""
         while not (body := (await asyncio.wait_for(self._messages.get(), 30)).get("body", b"")).startswith(b"data: "):
             pass
         return bytes(body)
 
     def rest(self) -> bytes:
-        """Return the bytes that the server has sent and that were not read yet."""
+        """Return the bytes that the server has sent but that have not been read yet."""
         return b"".join(self._messages.get_nowait().get("body", b"") for _ in range(self._messages.qsize()))
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The dashboard and the API mounted in another FastAPI application."""
+"""The dashboard and the API, mounted in another FastAPI application."""
 
 from datetime import timedelta
 

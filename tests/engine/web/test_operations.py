@@ -43,7 +43,7 @@ async def panel(tmp_path: Path, work_url: str) -> AsyncIterator[Panel]:
 
 
 async def act(panel: Panel, name: str, **data: str) -> httpx2.Response:
-    """Open the form of an action as a browser does, send it, and return the page that follows."""
+    """Open the form of an action as a browser does, submit it, and return the page that follows."""
     transport = httpx2.ASGITransport(app=panel.api, client=("127.0.0.1", 5000), raise_app_exceptions=False)
     async with httpx2.AsyncClient(
         transport=transport, base_url="http://127.0.0.1:8000", headers=BROWSER, follow_redirects=True

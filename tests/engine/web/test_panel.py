@@ -1,4 +1,4 @@
-"""The dashboard over HTTP, without a network."""
+"""The dashboard's HTTP responses, tested without a network."""
 
 import re
 from collections.abc import AsyncIterator
@@ -55,7 +55,7 @@ def words(language: Language) -> Words:
 
 
 class Elements(HTMLParser):
-    """Every tag with its attributes, as a browser reads them."""
+    """Collects every tag with its attributes, as a browser would read them."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The pages of queues and items, and the actions that operators perform there."""
+"""The pages for queues and items, and the actions that operators perform there."""
 
 import re
 from collections.abc import AsyncIterator
@@ -67,7 +67,9 @@ class Plant:
 
 @pytest.fixture
 async def plant(database_url: str) -> AsyncIterator[Plant]:
-    """Fill a queue with four dead tasks that have two causes, one waiting task, and one task with hostile data."""
+    """Fill a queue with four dead tasks that died of two different causes, one waiting task, and one task with hostile
+    data.
+    """
     work = Batuta(database_url, clock=FakeClock())
 
     @work.task()

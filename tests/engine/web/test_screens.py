@@ -1,4 +1,6 @@
-"""Screens and actions that an application adds: shown by scope, previewed, performed once, audited."""
+"""Screens and actions that an application adds. Users see only those that their scope permits; each action has a
+preview, is performed once, and is audited.
+"""
 
 import html
 import re
@@ -58,7 +60,7 @@ class Program:
     paused: list[dict[str, str]] = field(default_factory=list)
 
     async def client(self, *scopes: Scope) -> httpx2.AsyncClient:
-        """Return a browser that signed in with a token of these scopes."""
+        """Return a browser that is signed in with a token that has these scopes."""
         now = self.work.clock.now()
         token, text = mint("ana", scopes, by="test", now=now, chance=lambda n: "ab" * n)
         await self.work.tokens.keep(token)

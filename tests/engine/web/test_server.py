@@ -1,4 +1,4 @@
-"""The api role: it drains and releases its port, and denies access by default."""
+"""The api role drains its requests and releases its port when it stops, and denies access by default."""
 
 import asyncio
 import gc
@@ -43,7 +43,7 @@ class Serving:
         self.task = asyncio.create_task(serve(self.api, listening, self.stop, timedelta(seconds=grace)))
 
     async def send(self, request: bytes) -> bytes:
-        """Send bytes on a new connection, and return the answer."""
+        """Send bytes on a new connection, and return the server's answer."""
         reader, writer = await asyncio.open_connection("127.0.0.1", int(self.url.rpartition(":")[2]))
         writer.write(request)
         answer = await reader.read()
@@ -147,13 +147,13 @@ CLOSED = {"APP_ENV": "production", "API_TOKEN": "t" * 32, "SECRET_KEY": "k" * 32
 
 @dataclass
 class Limited:
-    """A server in production, and one client that has exceeded the limit of refused requests."""
+    """A production server, and one client that has exceeded the limit on refused requests."""
 
     serving: Serving
     reached: list[str]  # paths of the requests that the application got
 
     async def send(self, head: str, rest: bytes = b"") -> tuple[int, bytes, bytes]:
-        """Send a request, and return the status, the head and the body of the answer."""
+        """Send a request, and return the status, the headers and the body of the response."""
         answer = await self.serving.send(head.encode() + rest)
         said, _, body = answer.partition(b"\r\n\r\n")
         return int(said.split()[1]), said.lower(), body
@@ -252,8 +252,8 @@ async def test_credential_that_became_invalid_counts_as_a_guess(limited: Limited
 async def test_valid_credential_that_this_process_has_not_seen_is_accepted_above_the_limit(
     work: Batuta, limited: Limited
 ) -> None:
-    """A restarted process has seen no credential. A guesser behind the same proxy may then exceed the limit, and valid
-    clients must still get in.
+    """A restarted process has not seen any credentials yet. If an attacker behind the same proxy exceeds the limit,
+    valid clients must still get in.
     """
     state, now = limited.serving.api.state.batuta, work.clock.now()
     valid, revoked = [mint("x", [Permission.READ], by="x", now=now, chance=secrets.token_hex) for _ in range(2)]
@@ -280,7 +280,7 @@ async def test_valid_credential_that_this_process_has_not_seen_is_accepted_above
 
 @pytest.mark.parametrize("role", ["api", "scheduler", "worker"])
 async def test_process_of_a_role_runs_every_loop_that_was_added_to_the_role(work: Batuta, role: str) -> None:
-    """The API adds two loops: one writes the counts of refused requests, the other sends changes to open pages."""
+    """The API adds two loops: one stores the counts of refused requests, the other sends changes to open pages."""
     create_api(work, load_settings(EngineSettings, {"API_TOKEN": "t" * 40}))
     added = {loop.name for its_role, loop, _ in work._loops if its_role == role}
     assert added >= ({"refusals", "live-pages"} if role == "api" else set())
@@ -330,7 +330,7 @@ async def test_collections_of_a_role_skip_the_objects_of_its_start(work_url: str
 
 
 async def test_loops_of_an_api_that_is_built_twice_run_once(work: Batuta) -> None:
-    """uvicorn loads ``module:app`` twice, so a module that builds the API on access builds it twice."""
+    """uvicorn loads ``module:app`` twice, so a module that builds the API when ``app`` is accessed builds it twice."""
     for _ in range(2):
         create_api(work, load_settings(EngineSettings, {"API_TOKEN": "t" * 40}))
     names = [loop.name for loop, _ in work._loops_of("api")]

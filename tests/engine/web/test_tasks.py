@@ -1,4 +1,4 @@
-"""The routes of tasks: status without content, and cancellation with an audit entry."""
+"""The API routes for tasks: the status, which omits the task's content, and cancellation with an audit entry."""
 
 import httpx2
 

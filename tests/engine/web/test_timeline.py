@@ -1,4 +1,4 @@
-"""The drawn timeline of an item: its periods fill the bar, and a short period is still visible."""
+"""The graphical timeline of an item: the item's periods fill the bar, and even a short period is visible."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""The page of tokens: only administrators see it, and create, rotate and revoke tokens there."""
+"""The tokens page: only administrators see it, and they create, rotate and revoke tokens there."""
 
 import re
 from collections.abc import AsyncIterator

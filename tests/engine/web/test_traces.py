@@ -1,4 +1,6 @@
-"""One trace connects the scheduler's run, over a real socket, with the task that it enqueues, on both databases."""
+"""One trace connects a scheduler's run, which calls an endpoint over a real socket, with the task that the endpoint
+enqueues. The tests run on both databases.
+"""
 
 import asyncio
 import io
@@ -29,7 +31,7 @@ GIVEN = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 class System:
-    """An api, a scheduler and a worker on one database. ``seen`` records the trace of each step."""
+    """An api, a scheduler and a worker on one database. ``seen`` records the trace that each step belongs to."""
 
     def __init__(self, database_url: str) -> None:
         self.api, self.work = Batuta(database_url, timezone="UTC"), Batuta(database_url, timezone="UTC")

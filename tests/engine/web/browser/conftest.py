@@ -16,14 +16,14 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 
 @pytest.fixture(scope="package")
 def anyio_backend() -> str:
-    """One event loop for all tests of this folder, because the browser belongs to a loop."""
+    """Use one event loop for all tests in this folder, because they share a browser that belongs to one loop."""
     return "asyncio"
 
 
 @pytest.fixture(scope="package")
 async def browser(anyio_backend: str) -> AsyncIterator[Browser]:
-    """One browser for all tests of this folder, because starting a browser takes a second of processor time. Each test
-    opens its own pages.
+    """Share one browser among all tests in this folder, because starting one takes a second of processor time. Each
+    test opens its own pages.
     """
     program = os.environ.get("BATUTA_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:

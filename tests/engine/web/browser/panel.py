@@ -1,4 +1,4 @@
-"""A dashboard with a job for each state that a job can have, on a database file and a fake clock."""
+"""A dashboard on a database file and a fake clock, with one job in each possible state."""
 
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
@@ -69,7 +69,7 @@ class Panel:
         return await ask(self.api, path, accept=accept, **headers)
 
     async def keep(self, job: str, ago: timedelta, status: str = "success", **facts: Any) -> str:
-        """Add a row to the execution log and return its id."""
+        """Insert a row into the execution log and return its id."""
         self.rows += 1
         id, at = str(UUID(int=self.rows)), self.clock.now() - ago
         is_over = status != "running"
@@ -110,7 +110,7 @@ async def board() -> Board:
 
 
 async def ask(api: FastAPI, path: str, *, accept: str = "text/html", **headers: str) -> httpx2.Response:
-    """Send a request as a browser on this machine does."""
+    """Send a request as a browser on this machine would."""
     transport = httpx2.ASGITransport(app=api, client=("127.0.0.1", 5000), raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
         return await client.get(path, headers={"Accept": accept, **headers})

@@ -1,4 +1,6 @@
-"""The login page in a real browser, in production: log in with a token, log out with a button, both without a script."""
+"""The login page in a real browser, in production mode. Users log in with a token and log out with a button, both
+without JavaScript.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -112,8 +114,9 @@ async def test_login_and_logout_fit_the_screen(door: Door, width: int) -> None:
 
 @asynccontextmanager
 async def evil(html: str) -> AsyncIterator[str]:
-    """Serve a page of another site, and yield its address. A browser treats ``localhost`` and ``127.0.0.1`` as two
-    sites. A site outside this machine would be refused by the browser, whatever the program answers.
+    """Serve a page from another site, and yield its address. A browser treats ``localhost`` and ``127.0.0.1`` as two
+    sites. A site outside this machine would not do, because the browser itself refuses such requests whatever the
+    program answers.
     """
 
     html = f"<link rel=icon href='data:,'>{html}"

@@ -1,4 +1,4 @@
-"""The engine's pages and actions in many views, which ``views`` defines."""
+"""The engine's pages and actions in many views, which the module ``views`` defines."""
 
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ FEW = ("/painel", "/painel/tarefas", "/painel/freios", "/painel/filas/default")
 
 
 class Step(NamedTuple):
-    """An action: the page that offers it, the fields of its form, the rows that it leaves, and its audit entry."""
+    """An action: the page that offers it, its form fields, the rows as it leaves them, and its audit entry."""
 
     page: str
     action: str
@@ -68,7 +68,7 @@ STEPS = (
 
 
 async def prepare(opened: Dashboard) -> dict[str, str]:
-    """Add tasks, a batch, a process and a circuit. Return ids for the addresses of the steps."""
+    """Add tasks, a batch, a process and a circuit. Return the ids that appear in the addresses of the steps."""
     work, clock = opened.panel.work, opened.panel.clock
 
     @work.task()

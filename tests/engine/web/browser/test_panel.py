@@ -33,7 +33,7 @@ SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 @dataclass
 class Dashboard:
-    """The dashboard on a local port, and the errors that the browser reported."""
+    """The dashboard on a local port, and the errors that the browser has reported."""
 
     panel: Panel
     address: str

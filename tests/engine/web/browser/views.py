@@ -1,7 +1,8 @@
-"""Views of a page (language, theme, width, with or without JavaScript), and the faults of a page in a view.
+"""The views of a page (language, theme, width, with or without JavaScript), and a check for faults of a page in each
+view.
 
-`make test` uses two of the sixteen views and a few pages. ``MATRIX=full`` opens every page in every view, and performs
-every action in every view: `python3 dev.py matrix`.
+`make test` uses two of the sixteen views and a few pages. With ``MATRIX=full``, `python3 dev.py matrix` opens every
+page and performs every action in every view.
 """
 
 import gzip
@@ -55,7 +56,7 @@ VIEWS = EVERY if IS_FULL else SOME
 
 
 async def faults_of(page: Page, answer: Response | None, view: View) -> list[str]:
-    """Return the faults of the page that the browser shows."""
+    """Return the faults of the page that is open in the browser."""
     if answer is None or answer.status != 200:
         return [f"status {answer and answer.status}"]
     html = await answer.text()
@@ -71,7 +72,7 @@ async def faults_of(page: Page, answer: Response | None, view: View) -> list[str
 
 
 async def serious_of(page: Page) -> list[str]:
-    """Return the serious and critical findings of axe-core."""
+    """Return the serious and critical findings that axe-core reports."""
     await page.evaluate(axe_source())
     found = await page.evaluate("axe.run({ resultTypes: ['violations'] }).then((each) => each.violations)")
     return [
@@ -83,7 +84,7 @@ async def serious_of(page: Page) -> list[str]:
 
 @cache
 def axe_source() -> str:
-    """Return the source of axe-core. npm loads it once into a cache outside the repository."""
+    """Return the source code of axe-core. npm downloads it once into a cache outside the repository."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "batuta"
     file = folder / f"axe-core-{AXE}.js"
     if not file.exists():
@@ -110,7 +111,7 @@ def _load_axe() -> bytes:
 
 
 async def perform(page: Page, name: str, fields: Mapping[str, str]) -> str:
-    """Press the first button of an action, fill in its form and submit it. Return the message of the next page."""
+    """Click the action's first button, fill in its form and submit it. Return the message on the page that follows."""
     await page.locator(f'main a[data-action][href*="/acoes/{name}?"]').first.click()
     form = page.locator(f'.sheet form[action$="/acoes/{name}"]')
     for field, value in fields.items():
