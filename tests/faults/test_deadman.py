@@ -68,8 +68,8 @@ class WatchedSystem:
         return started
 
     async def slack(self) -> list[str]:
-        """Return the texts sent to Slack. On a busy machine an answer may miss its timeout (a sixth of the usual
-        one), and the alert repeats.
+        """Return the texts sent to Slack. On a busy machine the response to an alert may exceed its timeout (a sixth of
+        the usual one), so that the alert is sent again. The short form ignores such repetitions.
         """
         texts = [each["payload"]["text"] for each in (await self._received())["slack"]]
         return texts if LONG else list(dict.fromkeys(texts))

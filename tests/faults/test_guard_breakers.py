@@ -1,5 +1,5 @@
-"""Guards protect a service that is down, half down or flapping, or that requests a wait. The service's record of calls
-shows whether the guards held calls back.
+"""Guards protect a service that is down, partly down or flapping, or that asks its callers to wait. The service's own
+record of calls shows whether the guards held calls back.
 """
 
 import asyncio
@@ -158,8 +158,8 @@ async def _history(running: Senders) -> list[Transition]:
 def _judge(running: Senders, history: list[Transition]) -> tuple[int, int]:
     """Count the probes, and the calls that the circuit should have held back.
 
-    While the circuit is open, only calls in progress and calls of processes that do not know the state yet are allowed.
-    While it is half open, one call is allowed.
+    While the circuit is open, the only calls allowed are those already in progress and those from processes that do not
+    know the new state yet. While it is half open, one call is allowed.
     """
     calls = sorted(receipt.at for receipt in running.endpoint.receipts)
     probes, wrong = 0, 0

@@ -1,5 +1,5 @@
-"""Limits across all processes, while the demand far exceeds the limits and processes are killed. The endpoint's record
-of calls shows whether the limits held.
+"""The demand far exceeds limits that apply across all processes, and processes are killed. The endpoint's record of
+calls shows whether the limits held.
 """
 
 import asyncio
@@ -17,7 +17,9 @@ PROCESSES = 8
 
 
 async def test_no_window_exceeds_the_limit_and_little_of_it_stays_unused(places: Mapping[str, Path]) -> None:
-    """Sixteen senders per account send without pauses. Without the limit they would send over ten times as much."""
+    """Sixteen senders per account send without pauses. Without the limit they would send more than ten times as
+    much.
+    """
     await together(*(_rush(url, folder) for url, folder in places.items()))
 
 

@@ -1,5 +1,5 @@
-"""Workers that remind posters are killed continuously. Reminders are neither lost nor repeated, and wait for the
-morning.
+"""Workers that send reminders to posters are killed continuously. Reminders are neither lost nor repeated, and wait for
+the morning.
 """
 
 import random
@@ -64,7 +64,9 @@ async def _storm(url: str, folder: Path) -> None:
 
 
 async def _open(office: SendingWorkers) -> dict[str, str]:
-    """Open one hand-off for each doctor, each with its own poster. Return the poster's number of each hand-off."""
+    """Open one hand-off for each doctor, each with a different poster. Return the poster's phone number for each
+    hand-off.
+    """
     julia, now, posters = julia_of(office.work), office.clock.now(), {}
     await office.work.switches.set(SWITCH.key, True, by="ensaio", reason="-", now=now)
     for n, (doctor, _) in enumerate(office.doctors[:HANDOFFS]):
@@ -87,7 +89,7 @@ async def _open_handoffs(office: SendingWorkers) -> list[dict[str, Any]]:
 
 
 async def _until_settled(office: SendingWorkers) -> int:
-    """Wait until all due work is done. Revive messages that were given up, and return their number."""
+    """Wait until all due work is done. Revive messages that were given up, and return how many were revived."""
     revived = 0
     await _until_idle(office)
     while dead := await _given_up(office):
@@ -99,8 +101,8 @@ async def _until_settled(office: SendingWorkers) -> int:
 
 
 async def _given_up(office: SendingWorkers) -> list[dict[str, Any]]:
-    """Return the messages that were given up after three kills and were certainly not sent. Check that an operator
-    learns of each.
+    """Return the messages that were given up after three kills and were certainly not sent. Check that operators are
+    notified of each.
     """
     async with office.work.database.transaction() as transaction:
         # The job that runs every minute does the same.
@@ -120,7 +122,7 @@ async def _given_up(office: SendingWorkers) -> list[dict[str, Any]]:
 
 
 async def _until_idle(office: SendingWorkers) -> None:
-    """Wait until a run of the job that began after this instant is complete, and no due message is waiting or in doubt."""
+    """Wait until a run of the job that began after this instant is complete, and every due message has been settled."""
     since = office.clock.now()
 
     async def is_settled() -> bool:
@@ -144,7 +146,7 @@ async def _decide(office: SendingWorkers, handoff: dict[str, Any], decided: dict
 
 
 async def _judge(office: SendingWorkers, posters: dict[str, str], decided: dict[str, int]) -> Tally:
-    """Compare the receipts of the gateway with the hand-offs, their vacancies and the messages to the doctors."""
+    """Compare the gateway's receipts with the hand-offs, their vacancies and the messages to the doctors."""
     found = {row["id"]: row for row in await rows(office.work.database, "SELECT * FROM external_handoffs")}
     vacancies = {row["id"]: row["status"] for row in await rows(office.work.database, "SELECT id, status FROM vagas")}
     sent: dict[str, list[tuple[int, datetime]]] = {number: [] for number in posters.values()}

@@ -1,4 +1,6 @@
-"""The api, a worker, an ARQ worker and Redis are killed during an import. Every row is stored once and is read."""
+"""The api, a worker, an ARQ worker and Redis are killed during an import. Every row is stored once, and every row is
+read.
+"""
 
 import asyncio
 import random
@@ -80,7 +82,7 @@ class Office:
             await asyncio.sleep(0.1)
 
     async def upload(self, content: bytes) -> int:
-        """Send the file until an answer confirms that every row is stored. Return how often it was sent."""
+        """Send the file until a response confirms that every row is stored. Return how many times the file was sent."""
         address, headers = f"http://127.0.0.1:{self.plan.api}", {"Authorization": f"Bearer {TOKEN}"}
         ends, sent = time.monotonic() + TIMEOUT, 0
         async with httpx2.AsyncClient(base_url=address, headers=headers, timeout=TIMEOUT, trust_env=False) as client:
@@ -99,15 +101,15 @@ class Office:
         raise AssertionError(f"the file was not accepted: {self.said()}")
 
     async def until_begun(self) -> None:
-        """Wait until the api has received the file but has not answered yet."""
+        """Wait until the api has received the file but has not responded yet."""
         ends = time.monotonic() + TIMEOUT
         while not await rows(self.work.database, "SELECT id FROM importacoes LIMIT 1"):
             assert time.monotonic() < ends, self.said()
             await asyncio.sleep(0.005)
 
     async def until_read(self) -> int:
-        """Wait until every row is read. Revive rows that are dead after three kills, as an operator would. Return their
-        number.
+        """Wait until every row is read. Revive rows that died after three kills, as an operator would. Return how many
+        were revived.
         """
         agendamentos = julia_of(self.work).appointments.agendamentos
         ends, given_up = time.monotonic() + TIMEOUT, 0
@@ -184,8 +186,8 @@ async def office(folder: Path, url: str, *, with_arq: bool) -> AsyncIterator[Off
 
 
 async def storm(there: Office, chance: random.Random) -> None:
-    """Kill processes during the import. The short form kills each role once. It kills the role that holds the calls
-    last, so that the test need not wait until ARQ's lock expires.
+    """Kill processes during the import. The short form kills each role once, and kills the role that holds the calls
+    last, because the test would otherwise wait until ARQ's lock expires.
     """
     await there.until_begun()
     if not LONG:

@@ -1,4 +1,4 @@
-"""The watchdog finds code that hangs, reports it with its stack, and restarts it. Other tasks lose nothing."""
+"""The watchdog detects code that hangs, reports its stack, and restarts it. Other tasks lose nothing."""
 
 import asyncio
 import os

@@ -1,6 +1,6 @@
-"""Acceptance tests of the resilient worker: a network outage, a loop that hangs forever, heartbeats that continue.
+"""Acceptance tests for the resilient worker: a network outage, a loop that hangs forever, and heartbeats that continue.
 
-The soak test proves that restarts leave nothing behind.
+The soak test proves that restarts leak no resources.
 """
 
 import asyncio
@@ -124,8 +124,8 @@ async def _have_ended(running: GuardedWorker, count: int) -> bool:
 
 
 async def test_nothing_grows_over_a_long_run(tmp_path: Path) -> None:
-    """Tasks run next to a loop that fails in every seventh tick and hangs in every fortieth. Its restarts leave no
-    memory, descriptors, tasks or threads behind.
+    """Tasks run next to a loop that fails on every seventh tick and hangs on every fortieth. Its restarts leak no
+    memory, descriptors, tasks or threads.
     """
     figures = Figures("soak", "SQLite", f"{SOAK / 60:.1f} min of tasks, with a loop that fails and hangs")
     planned = Plan(

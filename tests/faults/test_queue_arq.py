@@ -1,5 +1,5 @@
-"""Tasks on ARQ while the processes around them stop, start and die. Each task runs once. In addition to the api, one
-ARQ worker is enough.
+"""Tasks on ARQ while the processes around them stop, start and die. Each task runs once. Besides the api, a single ARQ
+worker is sufficient to run the tasks.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class Office:
         return process
 
     async def stop(self, process: ForkServerProcess) -> float:
-        """Stop a process with SIGTERM. Return the seconds that it took."""
+        """Stop a process with SIGTERM. Return how many seconds it took to exit."""
         assert process.pid is not None
         began = time.monotonic()
         os.kill(process.pid, signal.SIGTERM)
@@ -181,8 +181,8 @@ async def _alone(url: str, folder: Path) -> None:
 
 
 async def _interrupted(there: Office, importacao: object, lines: int) -> None:
-    """Create the state that a killed api leaves: half a file, tasks leased by a dead process, an appointment without
-    its task.
+    """Create the state that a killed api leaves: half an imported file, tasks leased by a dead process, and an
+    appointment without its task.
     """
 
     class Killed(BaseException):

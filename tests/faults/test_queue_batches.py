@@ -1,4 +1,4 @@
-"""Batches on three workers that are killed. Each batch ends once, and its last task has its effect once."""
+"""Batches run on three workers that are killed. Each batch ends once, and its final task takes effect once."""
 
 import asyncio
 import random

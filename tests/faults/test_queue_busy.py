@@ -1,4 +1,6 @@
-"""Every handler runs a long statement, and together they use all connections for handlers. No lease is lost."""
+"""All handlers run a long statement at once and occupy every connection that is available to handlers. No lease is
+lost.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -42,7 +44,9 @@ async def _tasks(url: str, folder: Path) -> None:
 
 
 async def test_long_statements_in_every_function_job_cost_no_lease(postgres_url: str, tmp_path: Path) -> None:
-    """The lease of a run is 6 s, shorter than the statements, so a lease that is not renewed expires visibly."""
+    """A run's lease is 6 s, shorter than the statements, so the test would see a lease expire if it were not
+    renewed.
+    """
     seconds = 12.0 if LONG else 9.0
     names = tuple(f"resumo_{n}" for n in range(5))
     figures = Figures(
@@ -65,7 +69,9 @@ async def test_long_statements_in_every_function_job_cost_no_lease(postgres_url:
 
 
 async def _shortest_left(running: QueueWorkers) -> float:
-    """Return the shortest remaining lease of a running job in seconds, measured until this task is cancelled."""
+    """Measure the remaining lease time of the running jobs until this task is cancelled. Return the shortest value in
+    seconds.
+    """
     text = "SELECT extract(epoch FROM min(lease_until) - clock_timestamp())::float8 AS left FROM job_executions"
     shortest = float("inf")
     try:

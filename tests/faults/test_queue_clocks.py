@@ -1,4 +1,4 @@
-"""Clocks are wrong, or are set while workers run. Wrong clocks delay no item, and no item is lost or doubled."""
+"""Clocks are wrong, or are changed while workers run. No item is delayed, lost or done twice because of this."""
 
 import asyncio
 import time
@@ -22,8 +22,8 @@ async def test_clocks_one_hour_off_hold_nothing_back(places: Mapping[str, Path])
 
 
 async def _clocks_off(url: str, folder: Path) -> None:
-    """On PostgreSQL, two workers disagree about the time. SQLite has one machine, whose clock is set while the workers
-    run.
+    """On PostgreSQL, two workers' clocks differ. On SQLite there is only one machine, so its clock is changed while the
+    workers run.
     """
     is_file = kind(url) == "SQLite"
     what = (
@@ -52,7 +52,7 @@ async def _clocks_off(url: str, folder: Path) -> None:
 
 
 async def _steps(running: QueueWorkers, clock: Path) -> None:
-    """Set the clock back while half of the tasks wait, and forward again while a quarter waits."""
+    """Set the clock back when half of the tasks are still waiting, and set it right again when a quarter are."""
     for off, share in ((-HOUR, 0.5), (0, 0.25)):
         await running.until("some are done", lambda share=share: running.runs().total() >= TASKS * (1 - share))  # type: ignore[misc]
         _write(clock, off)

@@ -1,4 +1,4 @@
-"""Workers die, freeze and restart under load: no item is lost, and every fenced effect happens once."""
+"""Workers die, freeze and restart under load. No item is lost, and every fenced effect takes place once."""
 
 import asyncio
 import random
@@ -41,7 +41,7 @@ async def _storm(url: str, folder: Path) -> None:
 
 
 async def _revive_dead_items(running: QueueWorkers) -> int:
-    """Revive items that are dead after three worker crashes, as an operator would. Return their number."""
+    """Revive items that died after three worker crashes, as an operator would. Return how many were revived."""
     dead = await running.ask("SELECT id, error, attempts FROM tasks WHERE status = 'failed'")
     for row in dead:
         assert row["error"] == "its worker died 3 times while it ran"
@@ -100,8 +100,8 @@ async def _frozen(url: str, folder: Path) -> None:
 
 
 async def _freeze(running: QueueWorkers, worker: ForkServerProcess) -> None:
-    """Freeze a worker outside a transaction. A worker that is frozen inside a transaction would lock SQLite's file for
-    all others.
+    """Freeze a worker while it is outside a transaction. If it were frozen inside one, it would lock the SQLite file
+    for all other processes.
     """
     while True:
         running.signal(worker, signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""Workers start and stop normally, and many processes compete for the same item."""
+"""Workers start and stop normally, and many processes compete for one item."""
 
 import asyncio
 import json
@@ -56,8 +56,9 @@ async def test_first_signal_drains_a_worker_and_the_second_ends_it_at_once(place
 
 
 async def _signals(url: str, folder: Path) -> None:
-    """Stop `batuta worker` once with one SIGTERM, which lets it drain, and once with two, which end it at once. In
-    between, a worker that may drain for three seconds releases an unfinished item.
+    """Stop `batuta worker` with one SIGTERM, which lets it drain. Then start a worker that may drain for only three
+    seconds, and check that it releases an unfinished item. Finally stop a worker with two SIGTERMs, which end it
+    immediately.
     """
     figures = Figures("T05", kind(url), "`batuta worker` gets SIGTERM twice")
     async with queue_workers(folder, url, limit=1, lease=2 * slowness()) as running:
@@ -108,7 +109,7 @@ async def test_one_of_fifty_competing_claims_wins(places: Mapping[str, Path]) ->
 
 
 async def _fifty(url: str, folder: Path) -> None:
-    """Fifty claimers compete for one item. They use ten connected databases, as ten processes would."""
+    """Let fifty claimers compete for one item. They share ten database connections, as if they ran in ten processes."""
     rounds = 500 if LONG else 10
     figures = Figures(
         "T08", kind(url), f"50 concurrent claims of one row and 50 concurrent enqueues of one key, {rounds} times"

@@ -1,4 +1,4 @@
-"""A disk is full or fails for a while. Every acknowledged item is stored, and no item begins unless its claim is
+"""A disk is full or fails for a while. Every acknowledged item is stored, and no item begins before its claim is
 stored.
 """
 
@@ -21,7 +21,7 @@ PIECE = b"x" * 4096
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of sixteen megabytes. Mounting it needs root."""
+    """A file system of sixteen megabytes. Only root can mount it."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=16m", "batuta-faults", str(folder)]
@@ -69,7 +69,7 @@ def _full(disk: Path) -> Iterator[None]:
 
 
 async def test_failed_syncs_of_the_disk_lose_no_accepted_item(tmp_path: Path) -> None:
-    """The system calls that make a commit durable fail in the only worker."""
+    """For a while, the system calls that make a commit durable fail in the only worker."""
     if shutil.which("strace") is None:
         pytest.skip("system calls are made to fail by strace")
     away, faults = (20.0, ["fdatasync:error=EIO", "pwrite64:error=ENOSPC"]) if LONG else (1.0, ["fdatasync:error=EIO"])

@@ -1,4 +1,6 @@
-"""Group messages pass through a pipeline whose stages fail, die and repeat. Every row ends, and every vaga exists once."""
+"""Group messages pass through a pipeline whose stages fail, die and repeat. Every row reaches an end, and every vaga
+(shift vacancy) exists once.
+"""
 
 import asyncio
 import os
@@ -33,7 +35,9 @@ STEP = timedelta(minutes=16)
 
 
 class GroupMessages:
-    """The messages of the groups, and the vagas expected from them, each with the messages that mention it."""
+    """The messages posted in the groups, and the vagas expected from them. Each vaga has the messages that mention
+    it.
+    """
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -52,7 +56,7 @@ class GroupMessages:
             await asyncio.gather(*(self._deliver(mesa, text, group, id) for _ in range(again)))
 
     async def _deliver(self, mesa: Bancada, text: str, group: str, id: str) -> None:
-        """Deliver a message as the worker does: retry while the database is unavailable or refuses."""
+        """Deliver a message as the worker does: retry while the database is unavailable or refuses the write."""
         await insist(lambda: mesa.dizem(text, grupo=group, id=id), SystemClock())
 
     def _lines(self) -> list[str]:
@@ -69,7 +73,9 @@ class GroupMessages:
 
 
 async def judge(mesa: Bancada, said: GroupMessages) -> Tally:
-    """Assert that every row has ended, every vaga exists once, and each message that mentions it is one of its sources."""
+    """Assert that every row has reached its end, that every vaga exists once, and that each message that mentions a
+    vaga is one of its sources.
+    """
     assert set(await mesa.fila()) <= {"finalizado", "descartado"}
     vacancies = await mesa.rows("SELECT vaga_grupo_id FROM vagas")
     assert len(vacancies) == len(said.ids_by_line)
@@ -106,8 +112,8 @@ async def test_every_row_ends_and_every_vaga_exists_once(places: dict[str, Path]
 
 
 async def _in_one(url: str, count: int) -> None:
-    """Run the same pipeline in one process, step by step. A worker that claims and never settles simulates a dead
-    worker.
+    """Run the same pipeline in one process, step by step. A lease holder that claims items but never settles them
+    stands in for a dead worker.
     """
     clock, said = FakeClock(), GroupMessages(31)
     async with bancada(url, clock, around=unlucky(random.Random(7))) as mesa:

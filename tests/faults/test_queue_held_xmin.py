@@ -1,5 +1,5 @@
-"""A transaction stays open under load (T23). Nothing is lost, the queue's throughput is measured, and the health check
-names the transaction to end.
+"""A transaction stays open while the queue is under load (T23). Nothing is lost, the queue's throughput is measured,
+and the health check names the transaction that an operator should end.
 """
 
 import asyncio
@@ -34,8 +34,8 @@ class Offering:
     accepted: list[str]
 
     async def offer(self) -> None:
-        """Enqueue in batches at a fixed rate. After a late batch, the next batches follow without a pause until the
-        rate is reached again.
+        """Enqueue batches at a fixed rate. If a batch is late, the following ones are enqueued without a pause until
+        they are back on schedule.
         """
         began, batches = time.monotonic(), 0
         while True:
@@ -53,7 +53,7 @@ class Offering:
             await asyncio.gather(offering, return_exceptions=True)
 
     async def measure_rate(self, seconds: float) -> float:
-        """Return the items done per second, measured from now on."""
+        """Measure from now on, and return how many items are done per second."""
         before, began = await self._done(), time.monotonic()
         await asyncio.sleep(seconds)
         return (await self._done() - before) / (time.monotonic() - began)
@@ -96,7 +96,7 @@ async def test_open_transaction_under_load_is_found_and_loses_nothing(postgres_u
 
 @asynccontextmanager
 async def _hold_snapshot(url: str) -> AsyncIterator[int]:
-    """Hold a snapshot open while the block runs, as a reporting tool does."""
+    """Hold a database snapshot open while the block runs, as a reporting tool would."""
     connection = await asyncpg.connect(url, server_settings={"application_name": "relatorio"})
     try:
         await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
@@ -107,7 +107,7 @@ async def _hold_snapshot(url: str) -> AsyncIterator[int]:
 
 
 async def _time_to_finding(running: QueueWorkers, pid: int) -> float:
-    """Return the seconds until the health check has a finding that names the process."""
+    """Return how many seconds it takes until a finding of the health check names the process."""
     began, threshold = time.monotonic(), timedelta(seconds=THRESHOLD)
 
     async def finding() -> bool:

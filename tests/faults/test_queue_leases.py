@@ -1,4 +1,4 @@
-"""A live worker keeps its leases while a row is locked for longer than a lease, and while effects never return."""
+"""A live worker keeps its leases even if a row is locked for longer than a lease, or if effects never return."""
 
 import asyncio
 import sqlite3
@@ -49,8 +49,8 @@ async def _locked(url: str, folder: Path) -> None:
 
 @asynccontextmanager
 async def _lock(url: str, id: str) -> AsyncIterator[None]:
-    """Lock the row as an operator's shell would. SQLite has no row locks, so a transaction occupies its only writer
-    instead.
+    """Lock the row as an operator's database shell would. SQLite has no row locks, so there a transaction occupies the
+    only writer instead.
     """
     if url.startswith("sqlite"):
         file = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, timeout=TIMEOUT)

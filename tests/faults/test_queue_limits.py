@@ -1,4 +1,4 @@
-"""Limits of a task and of a stage on three workers that are killed. The notes of the handlers show whether the limits
+"""Limits on a task and on a stage, with three workers that are killed. The handlers' notes show whether the limits
 held.
 """
 
@@ -69,13 +69,17 @@ async def _storm(url: str, folder: Path) -> None:
 
 
 async def _visits_are_over(running: QueueWorkers) -> bool:
-    """Return whether every item of the pipeline is done, or dead because three workers died with it."""
+    """Return whether every item in the pipeline is either done or dead because three workers died while processing
+    it.
+    """
     rows = await running.ask("SELECT stage FROM pipeline_items")
     return {row["stage"] for row in rows} <= {"done", "dead"}
 
 
 def _visits(running: QueueWorkers, killed_at: Mapping[str, float]) -> list[Ran]:
-    """Return the runs of the limited stage. A run without an end lasted until its process was killed."""
+    """Return the runs of the limited stage. A run whose end was not recorded is treated as lasting until its process
+    was killed.
+    """
     notes = running.notes()
     ends = {words[1]: float(words[2]) for words in notes if words[0] == "leave"}
     found = []
@@ -88,13 +92,15 @@ def _visits(running: QueueWorkers, killed_at: Mapping[str, float]) -> list[Ran]:
 
 
 async def _died_often(running: QueueWorkers) -> bool:
-    """Return whether every item that is not complete is dead because three workers died with it."""
+    """Return whether every item that is not complete is dead because three workers died while processing it."""
     rows = await running.ask("SELECT error FROM tasks WHERE status <> 'complete'")
     return {row["error"] for row in rows} == {"its worker died 3 times while it ran"}
 
 
 def _runs(running: QueueWorkers, killed_at: Mapping[str, float]) -> list[Ran]:
-    """Return the runs of the limited task. A run without an end lasted until its process was killed."""
+    """Return the runs of the limited task. A run whose end was not recorded is treated as lasting until its process was
+    killed.
+    """
     notes = running.notes()
     ends = {(words[1], words[2], words[3]): float(words[4]) for words in notes if words[0] == "end"}
     found = []

@@ -1,4 +1,4 @@
-"""The database becomes unavailable to the workers. No item is lost or done twice, and the workers recover."""
+"""Workers lose access to the database for a while. No item is lost or done twice, and the workers recover."""
 
 import asyncio
 import sqlite3
@@ -53,8 +53,8 @@ async def test_read_only_server_ends_no_worker(places: Mapping[str, Path]) -> No
 
 
 async def _read_only(url: str, folder: Path) -> None:
-    """Make the database read-only, as during a failover. With a lease of 1 s, a loop would exceed its failures within 4
-    s if these failures counted.
+    """Make the database read-only, as during a failover. The lease is 1 s, so if these failures counted, a loop would
+    reach its failure limit within 4 s.
     """
     seconds, lease, tasks = (90.0, 30.0, 1_000) if LONG else (6.0, 1.0, 100)
     figures = Figures(
@@ -89,7 +89,7 @@ async def _set_read_only(url: str, is_read_only: bool) -> None:
 
 
 async def _cut(url: str, folder: Path) -> None:
-    """Terminate every connection repeatedly, including the listeners."""
+    """Repeatedly terminate every database connection, including those that listen for notifications."""
     tasks, rounds = (5_000, 40) if LONG else (300, 4)
     figures = Figures(
         "T33", "PostgreSQL", f"all connections of two workers with {tasks} tasks are terminated {rounds} times"
@@ -119,7 +119,7 @@ async def _cut(url: str, folder: Path) -> None:
 
 @asynccontextmanager
 async def _without_own_connection(running: QueueWorkers) -> AsyncIterator[None]:
-    """Close the test's own connection while all connections are terminated."""
+    """Keep the test's own connection closed during the block, in which all connections are terminated."""
     await running.work.database.close()
     yield
     await running.work.database.open()
@@ -201,7 +201,7 @@ def _note(enqueuer: Enqueuer, slowest: float, tally: Tally) -> str:
 
 @asynccontextmanager
 async def _leased_item(file: Path, clock: FakeClock, events: EventRecorder) -> AsyncIterator[tuple[SqlQueue, Rescuer]]:
-    """Lease an item to a worker that lives but cannot renew the lease. Yield the queue and a rescuer."""
+    """Lease an item to a worker that is alive but cannot renew the lease. Yield the queue and a rescuer."""
     database = SqliteDatabase(file, SystemClock(), Limits(lock=timedelta(milliseconds=300)))
     await database.open()
     await Migrator(database, engine_migrations(), clock, events).migrate()

@@ -1,5 +1,5 @@
-"""A worker exits at every labelled point of its code, before and after each commit. Other workers finish its items,
-none of them twice.
+"""A worker exits at every labelled point in its code, including before and after each commit. Other workers finish its
+items, each of them once.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ async def _sweep(url: str, folder: Path) -> None:
 
 
 async def _record_points(running: QueueWorkers, ids: dict[str, list[str]]) -> Counter[str]:
-    """Record the points that workers pass. One run may miss some points, so a busy machine needs several runs."""
+    """Record the points that workers pass. One run may miss some of them, so a busy machine needs several runs."""
     wanted = OF[kind(running.plan.url)]
     for n in range(8):
         ids[f"recorded{n}"] = await _enqueue(running, f"recorded{n}")
@@ -94,7 +94,7 @@ async def _with_endpoint(folder: Path, url: str) -> AsyncIterator[QueueWorkers]:
 
 
 async def _enqueue(running: QueueWorkers, name: str, *, rescues: bool = True) -> list[str]:
-    """Enqueue one task for each path. With ``rescues``, also enqueue a task whose worker is already dead."""
+    """Enqueue one task for each code path. With ``rescues``, also enqueue a task whose worker is already dead."""
     work = running.work
     queue = SqlQueue(work.database, TASKS, work.ids, work.clock, queue=name)
     args = AsJson([[], {}])
@@ -106,8 +106,8 @@ async def _enqueue(running: QueueWorkers, name: str, *, rescues: bool = True) ->
 
 
 async def _die_at(running: QueueWorkers, point: str, ids: dict[str, list[str]], places_left: asyncio.Semaphore) -> bool:
-    """Run a worker that exits at this point. A run may miss a point, such as a second passage; then retry, and finally
-    skip the point.
+    """Run a worker that exits at this point, and return whether it did. A run may not reach a point, such as the second
+    passage of a label, so try up to five times.
     """
     async with places_left:
         for n in range(5):
@@ -124,7 +124,7 @@ async def _die_at(running: QueueWorkers, point: str, ids: dict[str, list[str]], 
 
 
 async def _attempts(running: QueueWorkers) -> dict[str, list[int]]:
-    """Attempts of each item, from the endpoint's log."""
+    """Return the attempts of each item, read from the endpoint's log."""
     attempts: dict[str, list[int]] = {}
     for line in (Path(running.plan.folder) / "receipts").read_text().splitlines():
         words = json.loads(line)
@@ -136,7 +136,7 @@ async def _attempts(running: QueueWorkers) -> dict[str, list[int]]:
 async def _judge(
     running: QueueWorkers, ids: Mapping[str, Sequence[str]], attempts_by_item: Mapping[str, Sequence[int]]
 ) -> Tally:
-    """Check the results against the table and the endpoint's log."""
+    """Compare the results in the table with the endpoint's log."""
     rows = {row["id"]: row for row in await running.ask("SELECT id, queue, name, status, crashes FROM tasks")}
     known = {id for some in ids.values() for id in some}
     assert Counter(rows[id]["queue"] for id in rows.keys() - known) == dict.fromkeys(

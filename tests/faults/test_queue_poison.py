@@ -1,4 +1,6 @@
-"""Items that kill their workers, rows that cannot be decoded, stages that fail: each affects only itself."""
+"""Items that kill their workers, rows that cannot be decoded, and stages that fail: none of them affects other
+items.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,8 +25,8 @@ async def test_item_that_kills_its_workers_is_dead_after_three_crashes_alone(
 
 
 async def _poison(url: str, folder: Path) -> None:
-    """An item that kills its worker is claimed together with slow items. Its first two crashes count for the slow items
-    too.
+    """A worker claims an item that kills it together with slow items. The first two crashes count against the slow
+    items too.
     """
     figures = Figures(
         "T29", kind(url), "tasks that end their worker (os._exit, SIGSEGV) run among slow and quick tasks"
@@ -87,7 +89,7 @@ async def _rows(url: str, folder: Path) -> None:
 
 
 async def _plant_row(running: QueueWorkers, args: str, name: str = "conta") -> str:
-    """Insert a row that the product never writes."""
+    """Insert a row that the product itself would never write."""
     id = await running.work.enqueue("conta", delay=3600)
     database = running.work.database
     now = "now()" if database.dialect == "sqlite" else "statement_timestamp()"
@@ -136,8 +138,8 @@ async def _stages(url: str, folder: Path) -> None:
 
 
 def _key(n: int, items: int) -> str:
-    """Return an item's key with its faults. Few items die, because each death delays its neighbours. One in seven fails
-    at first, one in thirteen always fails.
+    """Return an item's key, which specifies its faults. Few items kill their worker, because each death delays the
+    items claimed with it. One item in seven fails at first, and one in thirteen always fails.
     """
     stage = STAGES[n % 5]
     trouble = "dies" if n % (items // 5) == n % 5 == (5 * n // items) else "fails" if n % 7 == 0 else ""
@@ -160,7 +162,9 @@ async def test_handler_that_ignores_cancellation_delays_no_other_item(places: Ma
 
 
 async def _stubborn(url: str, folder: Path) -> None:
-    """An item is failed while its handler runs. The worker cancels the handler and continues with other items."""
+    """An item is marked as failed while its handler is running. The worker cancels the handler and continues with other
+    items.
+    """
     async with queue_workers(folder, url, looks_every=0.2) as running:
         stubborn = await running.work.enqueue("teimosa", 300.0)
         await running.begin_until_up()

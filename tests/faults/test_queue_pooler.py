@@ -1,4 +1,4 @@
-"""Workers behind a transaction pooler: every item is done once, and starts within about a second although LISTEN is
+"""Workers behind a transaction pooler. Every item is done once, and starts within about a second although LISTEN is
 unavailable.
 """
 

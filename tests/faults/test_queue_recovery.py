@@ -1,5 +1,5 @@
-"""A process of the same host recovers the work of a crashed process at once, although the lease lasts half a minute.
-Work of a process that still lives is not taken over early.
+"""When a process crashes, another process on the same host recovers its work immediately, although the lease lasts half
+a minute. The work of a process that is still alive is not taken over early.
 """
 
 import asyncio

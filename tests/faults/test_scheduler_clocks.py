@@ -196,5 +196,5 @@ async def test_clock_set_forward_hides_no_dead_scheduler(house: House, clock: Fa
 
 
 def _memory() -> float:
-    """Return the peak memory of this process, in MB."""
+    """Return this process's peak memory use in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

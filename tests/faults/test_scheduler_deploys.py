@@ -1,5 +1,5 @@
-"""Rolling deploys with real schedulers: only the newest timetable fires, and every run stays with its owner while a row
-is locked.
+"""Rolling deploys with real schedulers. Only the newest timetable fires, and every run stays with its owner while a
+database row is locked.
 """
 
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ def _stand_by(folder: Path, count: int) -> bool:
 
 
 async def _judge(running: Plant, before: datetime, figures: Figures) -> None:
-    """Check the fires. Before the new version was active, ``moved`` fired by its old schedule."""
+    """Check the fires. Until the new version became active, the job ``moved`` fired on its old schedule."""
     deployed_at, end = running.since["moved"], running.clock.now()
     early = [replace(target, must_run=False) for target in expected(MOVED, before, deployed_at, ())]
     await running.until("every fire has its end", lambda: running.are_settled(running.targets(end)))
@@ -87,7 +87,9 @@ async def test_row_locked_for_longer_than_the_lease_costs_no_run_its_owner(
 
 
 async def _locked(url: str, folder: Path) -> None:
-    """Lock a row during a deploy. On a calm machine the lease is 2 s in the short form and 6 s in the long form."""
+    """Lock a row during a deploy. In real time, the lease is 6 s in the long form, and 2 s in the short form unless the
+    machine is busy.
+    """
     rate, lease = (1.0, 6.0) if LONG else (10.0, 20.0)
     locked = 1.5 * lease
     figures = Figures(

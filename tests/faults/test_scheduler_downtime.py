@@ -1,4 +1,4 @@
-"""All schedulers are down for a while. Each fire ends as its catch-up policy says, row by row."""
+"""All schedulers are down for a while. Each missed fire ends as its catch-up policy requires, and has a row."""
 
 import random
 from datetime import UTC, datetime, timedelta

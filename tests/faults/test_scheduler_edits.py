@@ -1,4 +1,4 @@
-"""An edit of a schedule starts no run."""
+"""Editing a schedule does not start a run."""
 
 import asyncio
 import random
@@ -39,7 +39,7 @@ EDITS: list[dict[str, Any]] = [
 
 
 def registries(endpoint: RecordingEndpoint, edit: dict[str, Any], count: int) -> JobRegistry:
-    """Return a registry with a timetable for each profile, all with the same edit."""
+    """Return a registry with a timetable for each profile. The same edit is applied to all jobs."""
     timetable = JobRegistry(["one", "two"], windows={"morning": Window(opens=time(9), lasts=timedelta(hours=12))})
     for profile in ("one", "two"):
         for n in range(count):
@@ -104,7 +104,9 @@ async def test_end_of_a_pause_fires_nothing_that_the_pause_held(house: House, cl
 
 
 async def test_registration_and_dispatch_never_deadlock(house: House, clock: FakeClock) -> None:
-    """Two timetables replace each other while two schedulers fire. PostgreSQL would end a deadlock with an error."""
+    """Two timetables keep replacing each other while two schedulers fire. PostgreSQL would report a deadlock as an
+    error.
+    """
     endpoint, chance = RecordingEndpoint(clock), random.Random(20260105)
     names = [f"job_{n}" for n in range(30)]
     timetable = registries(endpoint, {"schedule": "* * * * *"}, len(names))

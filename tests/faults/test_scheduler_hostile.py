@@ -1,4 +1,4 @@
-"""Hostile endpoints: each of their runs ends in time, and other jobs are not affected."""
+"""Runs that call a hostile endpoint end in time, and other jobs are not affected."""
 
 from collections.abc import Mapping
 from datetime import timedelta

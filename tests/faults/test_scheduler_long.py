@@ -1,4 +1,4 @@
-"""Scheduler tests that need the long form: hours of three schedulers, and every time zone."""
+"""Scheduler tests that run only in the long form: three schedulers for hours, and every time zone."""
 
 import random
 import time
@@ -67,8 +67,8 @@ async def test_clock_set_forward_and_back_under_running_processes_harms_no_fire(
 
 
 async def _stepped(url: str, folder: Path) -> None:
-    """The clock steps an hour forward and, a minute later, an hour back. One run lasts the whole time and must stay
-    with its process.
+    """The clock jumps an hour forward and, a minute later, an hour back. One run lasts throughout and must stay with
+    its process.
     """
     figures = Figures("T18", kind(url), "the clock of two processes is set 1:00:00 forward and back")
     hour = timedelta(hours=1)
@@ -86,8 +86,8 @@ async def _stepped(url: str, folder: Path) -> None:
         end = running.clock.now()
 
         def known(target: Target) -> Target:
-            """Return what to expect of a fire that the clock step skipped: a row with the reason, unless its minute
-            came again.
+            """Return the expected result of a fire that the clock step skipped. It must have a row with the reason,
+            unless the clock showed its minute a second time.
             """
             passed_over = before - 5 * SECOND < target.at <= before + hour and not ahead - hour < target.at <= end
             return replace(target, until=before + hour + 50 * SECOND, must_run=False) if passed_over else target
@@ -98,7 +98,9 @@ async def _stepped(url: str, folder: Path) -> None:
 
 
 def test_random_crons_are_right_around_clock_changes_of_all_zones() -> None:
-    """Test random zones, clock changes since 1972 and cron expressions, as many as the time allows."""
+    """Test as many random combinations of a zone, a clock change since 1972 and a cron expression as the time
+    allows.
+    """
     figures = Figures(
         "T16",
         "none",
@@ -130,9 +132,10 @@ def _walk_zones(seed: int) -> int:
 
 
 def _change(zone: ZoneInfo, chance: random.Random) -> datetime:
-    """Find a day on which the zone changed its clocks, from a random day on; return the random day if there is none.
+    """Starting from a random day, find a day on which the zone changed its clocks. If there is none, return the random
+    day.
 
-    Since 1972 every zone is whole minutes away from UTC, as the oracle assumes.
+    Since 1972 every zone's offset from UTC has been a whole number of minutes, as the oracle assumes.
     """
     first = datetime(1972, 2, 1, tzinfo=UTC) + chance.randrange(65 * 365) * DAY
     for n in range(400):

@@ -1,4 +1,4 @@
-"""Several schedulers on one database. A fire happens once, whichever schedulers live or die."""
+"""Several schedulers on one database. Each fire happens once, whichever schedulers are alive."""
 
 import asyncio
 import random
@@ -27,7 +27,7 @@ LAST = "SELECT owner FROM job_executions WHERE owner IS NOT NULL ORDER BY starte
 
 
 def many(count: int, takes: float = 0.0, crons: Sequence[str] = CRONS) -> list[Spec]:
-    """Return jobs in several categories, because the jobs of one category share a limit on concurrent runs."""
+    """Return jobs in several categories, because jobs in the same category share a limit on concurrent runs."""
     return [
         Spec(name=f"job_{n}", schedule=crons[n % len(crons)], category=f"lane_{n % 12}", takes=takes * (n % 3))
         for n in range(count)
@@ -111,8 +111,8 @@ async def _kill_schedulers_of_a_row(url: str, folder: Path) -> None:
 
 
 async def _tasks_of_the_row(running: Plant) -> list[Receipt]:
-    """Return a receipt for each stored task. Its key is the id of the execution that enqueued the task. A task without
-    an execution gets its own id as key, which the judge reports as unknown.
+    """Return a receipt for each stored task, keyed by the id of the execution that enqueued the task. If a task has no
+    execution, its own id is the key, which the judge reports as unknown.
     """
     rows = await running.ask(f"SELECT id, scheduled_for, result FROM job_executions WHERE job_name = '{ROW.name}'")
     fired = {row["result"]["task"]: row for row in rows if row["result"] and "task" in row["result"]}
@@ -131,7 +131,9 @@ async def _tasks_of_the_row(running: Plant) -> list[Receipt]:
 
 
 async def _near_the_next_minute(running: Plant, chance: random.Random) -> None:
-    """Wait for the start of a minute, when fires are decided, delivered or running."""
+    """Wait until a random moment in the first seconds of the next minute, when fires are being decided, delivered or
+    run.
+    """
     into = timedelta(seconds=running.clock.now().second, microseconds=running.clock.now().microsecond)
     await running.passes(MINUTE - into + chance.uniform(0, 6) * SECOND)
 

@@ -1,4 +1,4 @@
-"""The database becomes unavailable to the schedulers and returns. Every fire runs once, or its row has the reason why
+"""Schedulers lose access to the database for a while. Every fire runs once, or its row has the reason why it did
 not.
 """
 
@@ -29,7 +29,9 @@ AFTER = 70 * SECOND
 
 
 def jobs() -> list[Spec]:
-    """Return the jobs. In the long form one job is always running, whose fires are not judged."""
+    """Return the jobs. In the long form there is an additional job that is always running, whose fires are not
+    judged.
+    """
     slow = Spec(name="slow", path="slow", category="slow", takes=170)
     crons = ["* * * * *"] * 4 if LONG else ONCE_A_DAY
     return [slow] * LONG + [
@@ -79,7 +81,9 @@ async def _stopped(folder: Path) -> None:
 
 
 async def _cut_off(url: str, folder: Path) -> None:
-    """Cut off one of two schedulers. The other covers for it, so every fire must run."""
+    """Cut one of two schedulers off from the database. Every fire must still run, because the other scheduler is
+    available.
+    """
     rate, rounds, away = (4.0, 1, 200 * SECOND) if LONG else (40.0, 1, 40 * SECOND)
     figures = Figures(
         "T12",
@@ -122,15 +126,17 @@ async def _locked(url: str, folder: Path) -> None:
 
 
 def _down(running: Plant, start: datetime) -> Down:
-    """Return the downtime. It includes the five seconds before the outage, because a decision in progress may be lost."""
+    """Return the downtime. It includes the five seconds before the outage, because a decision that was in progress may
+    be lost.
+    """
     return Down(start - 5 * SECOND, running.clock.now(), running.clock.now() + RECOVERS)
 
 
 async def test_long_file_lock_takes_no_run_from_a_living_scheduler(
     tmp_path: Path, clock: FakeClock, events: EventRecorder
 ) -> None:
-    """During the lock no scheduler can renew its lease. The first scheduler that writes must not conclude that the
-    others are dead.
+    """While the file is locked, no scheduler can renew its lease. The first scheduler that can write again must not
+    conclude that the others are dead.
     """
     database = connect(f"sqlite:///{tmp_path}/test.db", SystemClock())
     await database.open()
@@ -162,8 +168,8 @@ async def test_long_file_lock_takes_no_run_from_a_living_scheduler(
 
 
 async def _in_the_middle_of_a_minute(running: Plant) -> None:
-    """Wait for the middle of a minute. A fire of the last ten seconds would be on time, and would be skipped while an
-    earlier fire is caught up.
+    """Wait for the middle of a minute. A fire that became due within the last ten seconds would be on time, and would
+    be skipped while an earlier fire was being caught up.
     """
     await running.passes((30 - running.clock.now().second) % 60 * SECOND)
 

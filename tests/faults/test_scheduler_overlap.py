@@ -1,4 +1,4 @@
-"""A run takes longer than its period, a process dies during the run, and a process shuts down normally."""
+"""A run takes longer than the interval between two fires, and a process dies or shuts down normally during the run."""
 
 import asyncio
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ async def test_run_of_three_periods_never_overlaps_and_a_kill_leaves_no_lock(
 
 
 async def _long_runs(url: str, folder: Path) -> None:
-    """The period is one minute and a run takes three. Skipped fires have a row with the reason."""
+    """A job fires every minute but takes three. Skipped fires have a row with the reason."""
     rate, kills, lease = (10.0, 3, 6) if LONG else (80.0, 1, 40)
     figures = Figures(
         "T21", kind(url), f"each run takes three periods; the scheduler is killed {kills} times during a run"
@@ -62,8 +62,8 @@ async def _long_runs(url: str, folder: Path) -> None:
 
 
 async def test_new_scheduler_abandons_no_run_before_it_knows_the_jobs(house: House, clock: FakeClock) -> None:
-    """The reaper of the new scheduler may run before its dispatcher has read the controls. The run is still delivered
-    again.
+    """The new scheduler's reaper may run before its dispatcher has read the operators' settings. The interrupted run is
+    still delivered again.
     """
     endpoint = Endpoint(gate=asyncio.Event())
     dead, begun = (house.scheduler(job(target=endpoint)) for _ in range(2))
@@ -83,7 +83,7 @@ async def test_new_scheduler_abandons_no_run_before_it_knows_the_jobs(house: Hou
 
 
 async def test_orderly_stop_releases_only_own_runs(house: House, clock: FakeClock) -> None:
-    """The first scheduler was presumed dead and its run was taken over. When the first scheduler stops, the second
+    """The first scheduler was presumed dead, so the second has taken over its run. When the first one stops, the second
     keeps the run.
     """
     endpoint = Endpoint(gate=asyncio.Event())

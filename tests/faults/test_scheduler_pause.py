@@ -1,4 +1,4 @@
-"""A pause, or the end of the window, in the middle of a batch: runs that still wait for a slot do not begin."""
+"""A pause begins, or the window ends, in the middle of a batch. Runs that are still waiting for a slot do not begin."""
 
 import asyncio
 from collections.abc import Callable
@@ -115,7 +115,9 @@ async def test_end_of_the_window_lets_no_waiting_run_of_the_batch_begin(
 
 
 async def test_run_of_a_dead_process_is_not_delivered_again_during_a_pause(house: House, clock: FakeClock) -> None:
-    """It is unknown whether the run was delivered, so its row claims neither that it ran nor that it did not."""
+    """It is impossible to know whether the run was delivered, so its row claims neither that it ran nor that it did
+    not.
+    """
     endpoint = Endpoint(gate=asyncio.Event())
     dead, alive = (house.scheduler(job(target=endpoint)) for _ in range(2))
     for each in (dead, alive):

@@ -1,4 +1,4 @@
-"""The runs of a scheduler that crashed are taken over at once by another scheduler of the same host."""
+"""When a scheduler crashes, another scheduler on the same host takes over its runs immediately."""
 
 import sys
 import time

@@ -1,5 +1,5 @@
-"""A campaign is sent while its workers are killed continuously. It reaches each recipient once, and counts messages
-that were really sent.
+"""A campaign is sent while its workers are killed continuously. It reaches each recipient once, and counts only
+messages that were actually sent.
 """
 
 import random
@@ -73,7 +73,7 @@ async def _campaign(office: SendingWorkers, id: int) -> dict[str, Any]:
 
 
 async def _are_sent_or_given_up(office: SendingWorkers, count: int) -> bool:
-    """Whether every message was sent or given up after three worker crashes."""
+    """Return whether every message was either sent or given up after three worker crashes."""
     given_up = sum(row["status"] == "erro" for row in (await office.rows()).values())
     return office.killed >= KILLS or len(await office.receipts()) + given_up >= count
 

@@ -1,5 +1,5 @@
-"""A backup is taken while messages are sent, and restored later. Messages sent since the backup are not sent again, and
-opt-outs since the backup still apply.
+"""A backup is taken while messages are being sent, and restored later. Messages sent since the backup are not sent
+again, and opt-outs since the backup still apply.
 """
 
 from datetime import timedelta
@@ -25,7 +25,9 @@ async def test_backup_taken_under_load_and_restored_sends_nothing_again(places: 
 
 
 async def _restored(url: str, folder: Path, *, lost: bool) -> None:
-    """Restore a backup. With ``lost``, the database is gone, so only the gateway and the journal know what happened."""
+    """Restore a backup. With ``lost``, the current database is gone, so only the gateway and the journal contain what
+    happened since the backup.
+    """
     messages = 210 if LONG else 18
     old = "the replaced database is lost" if lost else "the replaced database can be read"
     figures = Figures(

@@ -1,4 +1,6 @@
-"""The demonstration plays a part of its day and survives the kill of its process. Its judge finds no broken rule."""
+"""The demonstration plays part of its day, and its process is killed in between. Its judge finds that no rule was
+broken.
+"""
 
 import subprocess
 import sys
@@ -11,7 +13,7 @@ from tests.faults.processes import ROOT
 
 @pytest.mark.timeout(600)
 def test_demonstration_keeps_its_promises_although_the_process_is_killed() -> None:
-    """The short form plays the morning, from before the sending hours to the first window of campaigns."""
+    """The short form plays only the morning, from before the sending hours to the first window for campaigns."""
     hours = ("0", "24") if LONG else ("5", "11")
     done = subprocess.run(
         [sys.executable, "-m", "scripts.demo", *hours],

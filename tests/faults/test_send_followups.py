@@ -1,5 +1,6 @@
-"""The jobs and the workers are killed continuously while doctors get their three follow-ups. Each doctor gets each
-follow-up once, within the sending hours, and none after an opt-out, a pause, an answer or a take-over.
+"""The jobs and the workers are killed continuously while doctors receive their three follow-ups. Each doctor receives
+each follow-up at most once and within the sending hours. After an opt-out, a pause, an answer or a take-over, no more
+follow-ups are sent.
 """
 
 import random
@@ -32,7 +33,7 @@ async def test_kills_during_follow_ups_neither_repeat_nor_lose_one_nor_break_a_r
 
 
 class People:
-    """Doctors grouped by the change that happens to them, and the instant of each change."""
+    """Doctors grouped by the change that affects them, and the instant of each change."""
 
     def __init__(self, doctors: Sequence[tuple[str, str]], each: int) -> None:
         self.phones = dict(doctors)
@@ -74,7 +75,7 @@ async def _storm(url: str, folder: Path) -> None:
 
 
 async def _open_conversations(office: SendingWorkers) -> None:
-    """Open conversations in which the first message was sent three days ago."""
+    """Open conversations whose first message was sent three days ago."""
     since = office.clock.now() - 3 * DAY
     await write(
         office.work.database,
@@ -85,7 +86,7 @@ async def _open_conversations(office: SendingWorkers) -> None:
 
 
 async def _change(office: SendingWorkers, julia: Julia, people: People, groups: Mapping[str, Sequence[str]]) -> None:
-    """Change one doctor after the other while messages are sent, and store when each change was acknowledged."""
+    """Change one doctor after another while messages are being sent, and record when each change was acknowledged."""
     for ids in zip(*groups.values(), strict=True):
         for what, id in zip(groups, ids, strict=True):
             await _change_one(office, julia, what, id, people.phones[id])
@@ -103,7 +104,9 @@ async def _change_one(office: SendingWorkers, julia: Julia, what: str, id: str, 
 
 
 async def _reach(office: SendingWorkers, people: People, stage: str) -> None:
-    """Wait until every silent doctor has the stage, or has a message that waits for an operator's decision."""
+    """Wait until every silent doctor has reached the stage, or has a message that is waiting for an operator's
+    decision.
+    """
 
     async def have_it() -> bool:
         parked = {row["cliente_id"] for row in (await office.rows()).values() if row["envio_estado"] == "parked"}
@@ -115,7 +118,7 @@ async def _reach(office: SendingWorkers, people: People, stage: str) -> None:
 
 
 async def _queue_at_night(office: SendingWorkers, people: People) -> None:
-    """Queue the second follow-ups at nine o'clock in the evening. They wait for the morning."""
+    """Queue the second follow-ups at nine o'clock in the evening. They are not sent until the morning."""
     office.go_to(MORNING + 5 * DAY + 11 * timedelta(hours=1))
 
     async def are_queued() -> bool:
@@ -126,7 +129,9 @@ async def _queue_at_night(office: SendingWorkers, people: People) -> None:
 
 
 async def _judge(office: SendingWorkers, people: People) -> Tally:
-    """Check the follow-ups against the simulator's record of sent messages. Answers to doctors may be sent at any hour."""
+    """Check the follow-ups against the simulator's record of sent messages. Unlike follow-ups, answers to doctors may
+    be sent at any hour.
+    """
     queued = list((await office.rows()).values())
     answers = {(row["telefone_destino"], row["conteudo"]) for row in queued if not row["tipo"].startswith("followup_")}
     left: dict[str, list[datetime]] = defaultdict(list)

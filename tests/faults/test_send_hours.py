@@ -1,4 +1,6 @@
-"""A pause, or the end of the day, in the middle of a batch: nothing is sent after it, and the rest is sent later."""
+"""A pause begins, or the sending hours end, in the middle of a batch. Nothing is sent after that; the rest is sent
+later.
+"""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -53,7 +55,9 @@ async def _run(url: str, folder: Path) -> None:
 
 
 async def _pause(office: SendingWorkers) -> Shut:
-    """Pause for two seconds. From one second after the acknowledgement until the end of the pause, nothing may be sent."""
+    """Pause sending for two seconds. From one second after the pause was acknowledged until its end, nothing may be
+    sent.
+    """
     await office.work.switches.set("pause.all", True, by="test", reason="-", now=office.clock.now())
     acknowledged = office.clock.now()
     await office.passes(2 * SECOND)

@@ -1,5 +1,5 @@
-"""No worker consumes the messages of a campaign, and an alert is raised. Workers then send the backlog at the chip's
-pace, and one refusal by the gateway stops the chip.
+"""No worker sends the messages of a campaign, so an alert is raised. Workers then send the backlog at the chip's pace,
+until one refusal by the gateway stops the chip.
 """
 
 from datetime import datetime, timedelta

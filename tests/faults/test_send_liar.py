@@ -1,5 +1,5 @@
-"""A gateway gives wrong answers: "closed" while it is open, doubled and reordered events, slow answers, and a ban
-during the run.
+"""A gateway gives wrong answers: it says "closed" although it is open, responds slowly, and sends events twice and out
+of order. During the run WhatsApp bans the number.
 """
 
 from collections import Counter
@@ -58,7 +58,7 @@ async def _lies(url: str, folder: Path) -> None:
 
 
 def _since(at: datetime, calls: Sequence[Mapping[str, str]]) -> Sequence[Mapping[str, str]]:
-    """Return the calls of the banned number after ``at``."""
+    """Return the calls that the banned number made after ``at``."""
     return [each for each in calls if each["instance"] == SENDER and datetime.fromisoformat(each["at"]) > at]
 
 
@@ -72,7 +72,7 @@ async def _is_quiet(office: SendingWorkers) -> bool:
 
 
 async def _assert_recorded_once(office: SendingWorkers) -> None:
-    """Assert that doubled events are recorded once."""
+    """Assert that events that arrived twice are recorded once."""
     said = await rows(office.work.database, "SELECT provider_message_id FROM interacoes WHERE tipo = 'saida'")
     assert max(Counter(row["provider_message_id"] for row in said).values()) == 1
     assert len(said) == len(await office.receipts())

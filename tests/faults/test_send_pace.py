@@ -1,5 +1,5 @@
-"""Many messages are due at once and the limit is small. Several processes send at the pace of the limit, and no window
-exceeds it.
+"""Many messages are due at once and the limit is small. Several processes together send as fast as the limit allows,
+and no window exceeds it.
 """
 
 from datetime import timedelta
@@ -48,7 +48,7 @@ async def _pace(url: str, folder: Path) -> None:
 
 
 async def _measure_latency(office: SendingWorkers) -> str:
-    """Return the time from enqueueing to the receipt if nothing holds a message back."""
+    """Return the time from enqueueing a message to its receipt when nothing delays the message."""
     await office.passes(timedelta(seconds=PER))
     ids: list[str] = []
     for _ in range(MOST - 5):

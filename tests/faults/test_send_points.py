@@ -1,4 +1,4 @@
-"""A worker exits at every step of a send. Its sends are reconciled, and nothing is sent twice."""
+"""A worker exits at every step of sending a message. Its unfinished sends are reconciled, and nothing is sent twice."""
 
 import asyncio
 from collections import Counter
@@ -45,7 +45,7 @@ async def _sweep(url: str, folder: Path) -> None:
 
 
 async def _die_at(office: SendingWorkers, point: str, lost: float) -> str:
-    """Run one worker that exits at this point. No other worker runs, so the worker must pass the point."""
+    """Run one worker that exits at this point. It must reach the point, because no other worker is running."""
     await office.behave(lost_answers=lost)
     await office.put(2)
     doomed = office.begin(send_plant.run, dies_at=f"{point}#1")
@@ -56,14 +56,16 @@ async def _die_at(office: SendingWorkers, point: str, lost: float) -> str:
 
 
 async def _try_other_points(office: SendingWorkers, known: Collection[str]) -> Sequence[str | None]:
-    """Try every other point, several at once. The result is None for a point that a run did not pass."""
+    """Try every point that is not in ``known``, several at a time. The result for a point is None if no run reached
+    it.
+    """
     room = asyncio.Semaphore(CONCURRENCY)
     points = sorted({*await _record_points(office)} - {*known})
     return await asyncio.gather(*(_try_to_die_at(office, point, room) for point in points))
 
 
 async def _record_points(office: SendingWorkers) -> Collection[str]:
-    """Record the points in a run without a crash."""
+    """Record the points that a run without a crash passes."""
     await office.put(40)
     recording = office.begin(send_plant.run, dies_at="")
     await office.until_over()

@@ -1,5 +1,5 @@
-"""The morning job and the workers are killed continuously. Each conversation of the night gets one answer, and none
-after an opt-out or while a person handles it.
+"""The morning job and the workers are killed continuously. Each conversation from the night receives one answer. It
+receives none after an opt-out or while a person is handling it.
 """
 
 import random
@@ -75,7 +75,9 @@ async def _take_over(office: SendingWorkers, id: str) -> datetime:
 
 
 async def _end(office: SendingWorkers, ids: Sequence[str], tipo: str) -> None:
-    """Wait until each doctor has a message of this type that was sent, failed, or waits for an operator's decision."""
+    """Wait until each doctor has a message of this type that was sent, has failed, or is waiting for an operator's
+    decision.
+    """
 
     async def have_ended() -> bool:
         found = (await office.rows()).values()

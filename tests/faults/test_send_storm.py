@@ -1,4 +1,6 @@
-"""Answers are lost and workers are killed continuously. No message is sent twice, and each has a truthful end."""
+"""The gateway's answers are lost and workers are killed continuously. No message is sent twice, and the recorded end of
+each message is true.
+"""
 
 import random
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Half-open connections and wrong tokens do not disturb a normal client. The tests use real sockets and the real
+"""Half-open connections and wrong tokens do not affect a normal client. The tests use real sockets and the real
 server.
 """
 
@@ -56,7 +56,7 @@ async def target(work_url: str) -> AsyncIterator[Target]:
 
 
 async def slowest(target: Target, count: int) -> float:
-    """Return the slowest of ``count`` answers to a normal client, each on a new connection."""
+    """Make ``count`` requests as a normal client, each on a new connection. Return the duration of the slowest."""
     longest = 0.0
     for _ in range(count):
         began = time.monotonic()
@@ -113,7 +113,9 @@ async def test_client_that_reads_no_answer_is_closed(target: Target, monkeypatch
 
 
 async def read_late(target: Target, answers: int) -> int:
-    """Request a file many times without reading, and return the number of bytes that the client then reads."""
+    """Request a file many times without reading the responses, and return the number of bytes that the client can then
+    still read.
+    """
     loop, received = asyncio.get_running_loop(), 0
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -130,8 +132,8 @@ async def read_late(target: Target, answers: int) -> int:
 async def test_client_that_reads_nothing_of_the_last_answer_is_closed(
     target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By default a transport reports an unread answer only if more than 64 KiB of it wait in the server. A connection
-    that ends after a smaller answer would stay open.
+    """By default a transport reports an unread response only if more than 64 KiB of it remain in the server. After a
+    smaller response, the connection would stay open.
     """
     monkeypatch.setattr(connections, "READS_WITHIN", 1.0)
     protocol, lost = connections._LimitedProtocol, asyncio.Event()
@@ -174,7 +176,9 @@ async def test_connections_that_wait_for_their_client_make_room_for_others(targe
 
 
 async def test_answer_on_an_open_connection_does_not_wait_for_an_acknowledgement(target: Target) -> None:
-    """With Nagle's algorithm each answer would wait 40 ms, because its head and its body are two packets."""
+    """With Nagle's algorithm each response would be delayed by 40 ms, because its headers and its body are two
+    packets.
+    """
     async with httpx2.AsyncClient(headers=BEARER) as client:
         quick = []
         for _ in range(20):

@@ -1,4 +1,6 @@
-"""A parent has small programs as children. Each kind of failure of one child has the expected effect on every child."""
+"""A parent supervises small programs as its children. Each kind of failure of one child has the expected effect on all
+children.
+"""
 
 import asyncio
 import os
@@ -58,7 +60,7 @@ FREEZER = Path("/sys/fs/cgroup/freezer")
 
 
 def quick() -> Timeouts:
-    """Return short time limits that a live child can keep even if this machine is slow."""
+    """Return short time limits that a live child can still meet on a slow machine."""
     limit = timedelta(seconds=2 * slowness())
     return Timeouts(living=limit, stack=limit)
 
@@ -89,7 +91,7 @@ class Watched:
         return next(child.process.pid for child in self.family.children if child.spec.role == role and child.process)
 
     async def ready(self, role: str, times: int = 1) -> float:
-        """Return the instant at which the role was ready for the ``times``-th time."""
+        """Return the instant at which the role became ready for the ``times``-th time."""
         await self.until(lambda: len([each for each in self.events.of(ChildReady) if each.role == role]) >= times)
         return time.monotonic()
 
@@ -97,7 +99,7 @@ class Watched:
         await waiting.until("it happens", true, explain=lambda: self.lines)
 
     async def heard(self, kind: type[E]) -> E:
-        """Wait for an event and return the first of its kind."""
+        """Wait for an event of this kind and return the first one."""
         await self.until(lambda: bool(self.events.of(kind)))
         return self.events.of(kind)[0]
 
@@ -165,7 +167,9 @@ async def test_child_that_holds_its_interpreter_is_found_with_its_stack() -> Non
 
 @contextmanager
 def frozen(pid: int) -> Iterator[None]:
-    """Freeze a process in the kernel, as a disk that does not answer does. Even SIGKILL ends it only after the release."""
+    """Freeze a process in the kernel, as a disk that does not respond would. Even SIGKILL takes effect only when the
+    process is released.
+    """
     group = FREEZER / f"batuta-test-{pid}"
     group.mkdir()
     try:
@@ -215,7 +219,7 @@ async def test_ready_child_that_announced_no_watchdog_is_left_alone() -> None:
 
 
 async def test_only_the_child_itself_can_report_that_it_lives() -> None:
-    """The parent ignores a report from a process that the child started."""
+    """The parent ignores a heartbeat sent by a process that the child started."""
     other = "subprocess.Popen([sys.executable, '-c', os.environ['TEXT']], env={**os.environ, 'TEXT': ''})\n"
     os.environ["TEXT"] = LIVING + "time.sleep(600)"
     try:
@@ -228,7 +232,9 @@ async def test_only_the_child_itself_can_report_that_it_lives() -> None:
 
 
 async def test_parent_that_was_itself_suspended_blames_no_child() -> None:
-    """The parent is blocked for longer than the children's limit, as if stopped or on a suspended machine."""
+    """The parent is blocked for longer than its children may be silent, as if it had been stopped or the machine
+    suspended.
+    """
     strict = Timeouts(living=timedelta(seconds=6), absence=timedelta(seconds=1))
     async with watched(strict, worker=LIVING + WAITS) as tree:
         await tree.ready("worker")
@@ -319,8 +325,8 @@ async def test_program_that_cannot_be_started_is_retried_beside_the_others() -> 
 
 
 async def test_stop_signals_all_children_at_once_and_each_has_the_whole_grace() -> None:
-    """Four children each take most of the grace period. If they were stopped one after the other, or had a share each,
-    they would be killed.
+    """Each of four children takes most of the grace period to stop. If they were stopped one after another, or shared
+    the grace period, they would be killed.
     """
     takes = 2.5 * slowness()
     slow = ENDS_BY.format(f"time.sleep({takes}); sys.exit(0)") + LIVING + "time.sleep(600)\n"

@@ -1,4 +1,6 @@
-"""Processes receive a stop signal at a bad moment. Nothing that they hold is lost, repeated or counted as a crash."""
+"""Processes receive a stop signal at an inconvenient moment. Nothing that they hold is lost, repeated or counted as a
+crash.
+"""
 
 import asyncio
 import json
@@ -38,7 +40,7 @@ APP = "tests.faults.shutdown_plant:work"
 
 @dataclass
 class Place:
-    """A database, the processes on it, and the notes of their handlers."""
+    """A database, the processes that use it, and the notes that their handlers write."""
 
     url: str
     folder: Path
@@ -59,7 +61,7 @@ class Place:
         return Counter(words[1] for words in lines if words[0] == word)
 
     def runners(self) -> set[str]:
-        """Return the processes in which a handler has begun."""
+        """Return the processes in which a handler has begun to run."""
         file = Path(self.plan.notes)
         lines = file.read_text().splitlines() if file.exists() else []
         return {line.split()[2] for line in lines if line.startswith("begin ")}
@@ -101,7 +103,7 @@ async def place(folder: Path, url: str, **plan: Any) -> AsyncIterator[Place]:
 
 
 async def end(process: Tree) -> float:
-    """Send SIGTERM, assert an orderly end, and return the seconds that it took."""
+    """Send SIGTERM, assert that the process exits in an orderly manner, and return how many seconds that took."""
     began = time.monotonic()
     process.process.send_signal(signal.SIGTERM)
     code = await asyncio.to_thread(process.process.wait, TIMEOUT)
@@ -145,8 +147,8 @@ async def test_hanging_ping_costs_no_run_its_lease(places: Mapping[str, Path]) -
 
 
 async def _hangs(url: str, folder: Path) -> None:
-    """Stop a scheduler during a run, while its ping to the dead man's switch hangs. The limits are those of an
-    installation: the ping hangs for 10 s, the lease of the run is 6 s, and the drain may take 30 s.
+    """Stop a scheduler during a run, while its ping to the dead man's switch hangs. The limits are realistic for
+    production: the ping hangs for 10 s, the run's lease is 6 s, and the drain may take 30 s.
     """
     seconds = 25.0 if LONG else 12.0
     figures = Figures("stop", kind(url), f"SIGTERM to a scheduler while a ping hangs and a run takes {seconds:g} s")
@@ -229,7 +231,7 @@ async def _hands_back(url: str, folder: Path) -> None:
 
 
 async def test_hanging_database_holds_no_process_beyond_its_margin(places: Mapping[str, Path]) -> None:
-    """Nothing can be released, so the leases expire. The process still exits before a parent would kill it."""
+    """Nothing can be released, so the leases expire. The process still exits before its parent would kill it."""
     for url, folder in places.items():
         if not url.startswith("sqlite"):  # a disk that hangs cannot be simulated here
             await _hangs_up(url, folder)

@@ -56,7 +56,7 @@ def is_ready(fact: dict[str, Any]) -> bool:
 
 
 def ready(running: Tree) -> dict[str, int]:
-    """Wait until every role is ready. Return the process id of each role."""
+    """Wait until every role is ready, and return each role's process id."""
 
     def all_are() -> bool:
         ready = {fact["role"].partition("-")[0] for fact in running.facts() if is_ready(fact)}
@@ -275,7 +275,7 @@ def _batuta(folder: Path, running: Tree, *words: str) -> "subprocess.CompletedPr
 
 
 class Systemd:
-    """The messages that a service manager receives on its notify socket."""
+    """The messages that a service manager such as systemd receives on its notify socket."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
@@ -316,7 +316,7 @@ def test_systemd_receives_ready_watchdog_and_stopping_of_the_whole_tree(tmp_path
 
 
 def test_systemd_receives_the_same_of_a_single_role(tmp_path: Path) -> None:
-    """Each of the three roles runs without a parent, under its own service manager."""
+    """Each of the three roles runs directly under its own service manager, without a parent process."""
     with ExitStack() as stack:
         managers = {role: stack.enter_context(closing(Systemd(tmp_path / role))) for role in ROLES}
         started = {

@@ -1,5 +1,5 @@
-"""The Telegram worker hangs in every known way. Each hang is found, the worker is replaced, and no message is lost or
-doubled.
+"""The Telegram worker hangs in every known way. Each hang is detected, the worker is replaced, and no message is lost
+or sent twice.
 """
 
 import asyncio

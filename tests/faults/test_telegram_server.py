@@ -1,5 +1,5 @@
-"""Telegram loses answers, forgets random ids and dies. A sender that repeats the random_id neither doubles nor loses a
-message.
+"""Telegram loses responses, forgets random ids and crashes. A sender that retries with the same random_id neither
+duplicates nor loses a message.
 """
 
 import asyncio
@@ -80,7 +80,7 @@ async def storm(server: Server, chance: random.Random, kills: int) -> None:
 
 
 class Sender:
-    """Sends each message with its random_id until it is certain that it was sent."""
+    """Sends each message with its random_id until it is certain that the message was sent."""
 
     def __init__(self, server: Server, database: Database) -> None:
         self._server = server

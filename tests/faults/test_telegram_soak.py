@@ -1,6 +1,7 @@
-"""Soak test of the Telegram worker: many accounts and messages with random faults, judged by the success criteria.
+"""Soak test for the Telegram worker with many accounts and messages and with random faults. The results must meet the
+success criteria.
 
-The worker never hangs and never needs a person. Sends are quick. Memory, descriptors and tasks do not grow.
+The worker never hangs and never needs an operator. Sending is fast. Memory, descriptors and tasks do not grow.
 """
 
 import asyncio
@@ -68,7 +69,7 @@ PACE = 3.0 if LONG else 0.2
 
 @dataclass
 class Nature:
-    """Causes faults at random times, and measures the health of the worker during them."""
+    """Causes faults at random times, and measures the worker's health meanwhile."""
 
     office: TelegramOffice
     chance: random.Random
@@ -90,7 +91,7 @@ class Nature:
         assert all(each is None or isinstance(each, asyncio.CancelledError) for each in endings), endings
 
     async def _strike(self) -> None:
-        """Cause faults in some accounts, one after the other, for a while."""
+        """For a while, cause faults in some accounts, one after another."""
         others = self.office.accounts[STEADY:]
         async with asyncio.TaskGroup() as group:
             for some in batched(others, 4):
@@ -121,7 +122,7 @@ class Nature:
         return len(self.office.accepted) >= count
 
     async def _look(self) -> None:
-        """Sample once a second whether the worker serves: its heartbeat is recent and no loop is silent."""
+        """Check once a second whether the worker is healthy: its heartbeat is recent and no loop is silent."""
         while True:
             now = self.office.now()
             beats = await self.office.heartbeats()
@@ -172,7 +173,7 @@ async def test_soak_has_no_hangs_no_losses_and_no_growth(places: dict[str, Path]
 
 
 async def _level(office: TelegramOffice) -> list[int]:
-    """Return the descriptors, tasks and threads of the worker, counted after this call."""
+    """Return the numbers of descriptors, tasks and threads in the worker, counted after this call."""
     seen = len(office.notes("census"))
     await until("the worker is counted", partial(office.noted, "census", count=seen + 1))
     return [int(word) for word in office.notes("census")[-1][2:5]]
@@ -183,7 +184,9 @@ async def _is_back(office: TelegramOffice, before: Sequence[int]) -> bool:
 
 
 def _steady(office: TelegramOffice, nature: Nature) -> list[str]:
-    """Return the messages of accounts without a fault. Messages shortly after a kill of the server are excluded."""
+    """Return the messages of accounts without faults, except those queued around the time when the server was
+    killed.
+    """
     chosen = []
     for n, (id, queued) in enumerate(office.accepted.items()):
         is_after = any(-5 < queued - kill < AFTER_A_KILL.total_seconds() for kill in nature.kills)

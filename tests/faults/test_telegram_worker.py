@@ -1,7 +1,8 @@
-"""Acceptance tests of the Telegram worker, alone and with accounts that hang, are flooded, blocked or logged out.
+"""Acceptance tests for the Telegram worker. They test the worker alone, and with accounts that hang, are flooded,
+blocked or logged out.
 
-The worker's loops and heartbeat continue, messages arrive quickly, accounts are isolated, and no message is lost or
-doubled.
+The worker's loops and heartbeat continue, messages arrive quickly, accounts do not affect each other, and no message is
+lost or sent twice.
 """
 
 import asyncio
@@ -156,7 +157,7 @@ async def _one_hangs(url: str, folder: Path) -> None:
 
 
 async def _one_by_one(office: TelegramOffice, count: int) -> list[str]:
-    """Queue messages for nine accounts at a rate that they can handle, and wait until all are sent."""
+    """Queue messages for nine accounts no faster than they can send them, and wait until all are sent."""
     ids: list[str] = []
     for _ in range(count):
         ids += await office.put(1, office.accounts[1:])
@@ -227,7 +228,7 @@ async def _is_revoked(office: TelegramOffice, conta: Account) -> bool:
 
 
 async def _waits(office: TelegramOffice, conta: Account, *metodos: str) -> bool:
-    """Return whether a flood wait of the account is stored, for one of these methods if any are named."""
+    """Return whether a flood wait is stored for the account and, if methods are given, for each of them."""
     stored = "SELECT metodo FROM telegram_esperas WHERE conta_id = :id"
     found = {each["metodo"] for each in await rows(office.julia.work.database, stored, id=conta.id)}
     return bool(found) and found >= set(metodos)
@@ -274,7 +275,7 @@ async def _storm(url: str, folder: Path, forgets: bool) -> None:
 
 
 def out_of_order(numbers: Sequence[int], chats: int) -> int:
-    """Count the messages that were sent before an earlier message of their chat."""
+    """Count the messages that were sent before an earlier message to the same chat."""
     last: dict[int, int] = {}
     wrong = 0
     for n in numbers:

@@ -1,4 +1,4 @@
-"""`batuta up`, and the effect of killing one of its processes."""
+"""`batuta up`, and what happens when one of its processes is killed."""
 
 import os
 import signal

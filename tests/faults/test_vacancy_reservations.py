@@ -1,5 +1,5 @@
-"""Fifty doctors want one vacancy, through several processes that are killed. One doctor gets it, and 49 learn that
-it is taken.
+"""Fifty doctors request one vacancy at once, while the processes that serve them are killed and restarted. One doctor
+gets it, and 49 learn that it is taken.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ async def test_one_doctor_gets_the_vacancy_and_the_others_learn_that_it_is_taken
 
 
 async def _until_all_answered(url: str, folder: Path, wanted: int) -> int:
-    """Restart each process until every doctor has an answer. Return the number of killed processes."""
+    """Restart each process until every doctor has an answer. Return how many processes were killed."""
     await processes_are_ready()
     seeds, kills, ends = itertools.count(45), 0, time.monotonic() + WITHIN
     running = {share: begin(url, folder, share, PROCESSES, next(seeds)) for share in range(PROCESSES)}
@@ -67,7 +67,7 @@ async def _until_all_answered(url: str, folder: Path, wanted: int) -> int:
 
 
 async def _judge(database: Database, folder: Path) -> Tally:
-    """Check that answers, state, history and events name the same doctor."""
+    """Check that the answers, the vacancy's state, its history and the events all name the same doctor."""
     answers: dict[str, dict[str, str]] = defaultdict(dict)
     for vacancy, doctor, answer in _answers(folder):
         assert doctor not in answers[vacancy]

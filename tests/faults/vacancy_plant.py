@@ -1,8 +1,8 @@
-"""A process that plays doctors who want vacancies, and dies at random: while it holds the lock, before the commit, or
+"""A process that plays doctors who request vacancies. It dies at random: while it holds the lock, before the commit, or
 after it.
 
-Each answer is a line in a file, synced before the next step, so that a restarted process asks only for doctors without
-an answer.
+Each answer is a line in a file, synced to disk before the next step, so that a restarted process plays only the doctors
+who have no answer yet.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class Chance:
 
 
 def read_answers(file: Path) -> list[list[str]]:
-    """Return vacancy, doctor and answer of each whole line."""
+    """Return the vacancy, the doctor and the answer from each complete line."""
     return [line.split() for line in file.read_text().splitlines() if line.count(" ") == 2] if file.exists() else []
 
 

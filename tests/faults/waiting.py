@@ -1,5 +1,5 @@
-"""Functions that wait for other processes. A slow machine ends no wait early; only a condition that never becomes true
-fails.
+"""Functions that wait for other processes. On a slow machine they wait longer; they fail only if a condition never
+becomes true.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _is_calm = False
 
 
 def expect_calm() -> None:
-    """Make ``slowness`` ignore the load average of the machine."""
+    """Make ``slowness`` ignore the machine's load average."""
     global _is_calm
     _is_calm = True
 
@@ -27,7 +27,8 @@ def expect_calm() -> None:
 async def until(
     what: str, true: Callable[[], Any], within: float = TIMEOUT, explain: Callable[[], Any] = lambda: ""
 ) -> Any:
-    """Wait until ``true`` returns a true value, and return it. ``explain`` describes the state if that never happens.
+    """Wait until ``true`` returns a true value, and return that value. If it never does, ``explain`` describes the
+    situation for the error.
 
     The pause between two checks grows with the time waited, because a check often reads a whole file or table.
     """
@@ -44,8 +45,9 @@ async def _value(answer: Any) -> Any:
 
 
 def slowness() -> float:
-    """Return how much slower than a calm machine this one is now, from 1 to 30. It is measured by how much longer short
-    computations between short sleeps take than their processor time. Tests multiply leases and limits by it.
+    """Return how much slower this machine currently is than a calm one, from 1 to 30. The function alternates short
+    computations and short sleeps, and compares their duration with their processor time. Tests multiply leases and
+    limits by the result.
     """
     late = 0.0
     for _ in range(_STEPS):

@@ -1,4 +1,6 @@
-"""A Batuta that monitors itself, configured by the environment: ``--app tests.faults.watched_plant:work``."""
+"""A Batuta application that monitors itself, configured by the environment: ``--app
+tests.faults.watched_plant:work``.
+"""
 
 import os
 from datetime import timedelta

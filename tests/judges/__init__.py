@@ -1,3 +1,3 @@
-"""Functions that judge recorded runs. They compare evidence from independent sources, and share no code with the parts
-that they judge.
+"""Functions that judge recorded runs. They compare evidence from independent sources, and share no code with the
+components that they judge.
 """

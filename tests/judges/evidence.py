@@ -1,7 +1,7 @@
-"""Evidence about a run of a scheduler: the expected fires, the endpoint's receipts, and the log.
+"""Evidence about a scheduler's run: the expected fires, the endpoint's receipts, and the log.
 
-Each of the three comes from another source, so that one bug cannot hide in all of them. Every instant is in UTC,
-because two local instants around a clock change do not compare correctly.
+Each of the three has a different source, so that one bug cannot hide in all of them. Every instant is in UTC, because
+two local instants around a clock change do not compare correctly.
 """
 
 import heapq
@@ -19,8 +19,8 @@ Trigger: TypeAlias = Literal["schedule", "manual", "catch_up"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A fire that the oracle expects. ``until`` is the last instant at which it may start, if a catch-up allows more
-    than epsilon.
+    """A fire that the oracle expects. If a catch-up may start it later than epsilon, ``until`` is the last instant at
+    which it may start.
     """
 
     job: str
@@ -37,7 +37,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """One delivery that really executed, written by the endpoint with its own clock."""
+    """One delivery that was actually executed, recorded by the endpoint with its own clock."""
 
     job: str
     key: str  # the execution id, from the Idempotency-Key
@@ -53,7 +53,9 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A row of job_executions. ``covers`` is the first and the last fire of a row that represents many missed fires."""
+    """A row of job_executions. If the row represents many missed fires, ``covers`` has the first and the last of
+    them.
+    """
 
     id: str
     job: str
@@ -71,7 +73,7 @@ class Logged:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The time from ``start`` until just before ``end``, for one job or, if it is None, for all jobs."""
+    """The time from ``start`` until just before ``end``. It applies to one job or, if the job is None, to all jobs."""
 
     start: datetime
     end: datetime
@@ -83,7 +85,9 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """Rules of the run. A target is judged only if its window and the longest run ended before ``read_at``."""
+    """The rules for judging a run. A target is judged only if its window and the longest run ended before
+    ``read_at``.
+    """
 
     read_at: datetime  # when the log was read
     epsilon: timedelta = timedelta(seconds=10)
@@ -116,7 +120,9 @@ K = TypeVar("K", bound=Hashable)
 
 
 def earliest_deadline_first(windows: Sequence[tuple[datetime, datetime]], starts: Sequence[datetime]) -> dict[int, int]:
-    """Match starts to windows by index: as many as possible, each once. A window includes both of its ends."""
+    """Match as many starts as possible to windows, each at most once, and return their indexes. A window includes both
+    of its ends.
+    """
     opening = sorted(range(len(windows)), key=lambda window: windows[window][0])
     opened = 0
     waiting: list[tuple[datetime, int]] = []
@@ -165,9 +171,9 @@ class Service(NamedTuple):
 
 
 class Case:
-    """The evidence about one job, indexed by due instant and by key. Runs are in the order of their start.
+    """The evidence about one job, indexed by due instant and by key. Runs are ordered by their start.
 
-    ``rows`` has the rows of every job by id, because a run may use the key of another job.
+    ``rows`` contains the rows of all jobs by id, because a run may use another job's key.
     """
 
     def __init__(self, job: str, evidence: Evidence, rows: Mapping[str, Logged], rules: Rules) -> None:
@@ -188,7 +194,7 @@ class Case:
         self.service = [each for each in self._serve() if each.target.latest(rules.epsilon) < horizon]
 
     def lateness(self, target: Target) -> timedelta | None:
-        """Return how long after its window the target's run started. Return None if it ran in time or did not run."""
+        """Return how long after its window the target's run started, or None if it ran in time or did not run."""
         run, latest = self.first_end.get(target.at), target.latest(self.rules.epsilon)
         return run.receipt.start - latest if run and run.receipt.start > latest else None
 
@@ -217,7 +223,7 @@ class Case:
 
 
 def repeated(items: Sequence[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Return the items that have the same key as another item, by key."""
+    """Return, by key, the items that share their key with another item."""
     counts = Counter(map(key, items))
     found: dict[K, list[T]] = defaultdict(list)
     if len(counts) < len(items):

@@ -1,9 +1,9 @@
-"""Judge a real run of a sender: no message was sent twice, out of hours or unasked, and every message has a truthful
-end.
+"""Judge a real run of a sender: no message was sent twice, out of hours or unasked, and the recorded end of every
+message is true.
 
 ``accepted`` comes from the code that enqueued, ``deliveries`` from the provider's own receipts, and ``ends`` from the
 queue. These sources are independent, so that one bug cannot hide in all of them. The judge reads no clock and shares no
-code with the parts that it judges.
+code with the components that it judges.
 """
 
 from collections import Counter, defaultdict
@@ -24,7 +24,7 @@ class MessageCheck(StrEnum):
 
 
 class End(StrEnum):
-    """The end of a message according to the queue."""
+    """How a message ended, according to the queue."""
 
     DELIVERED = "delivered"
     FAILED = "failed"
@@ -35,8 +35,8 @@ class End(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A message that the queue accepted. ``place`` is its position in the order for its recipient; None means any
-    order.
+    """A message that the queue accepted. ``place`` is its position in the order of messages to its recipient; None
+    means that any order is correct.
     """
 
     id: str
@@ -47,7 +47,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A message that really left, recorded by the provider with its own clock."""
+    """A message that was actually sent, recorded by the provider with its own clock."""
 
     id: str
     recipient: str
@@ -69,8 +69,8 @@ class Shut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendRules:
-    """Rules for the judge. A message must have an end at most ``within`` after it was accepted. ``read_at`` is the time
-    of the judgement.
+    """The rules that the judge applies. A message must have an end at most ``within`` after it was accepted.
+    ``read_at`` is when the evidence was read.
     """
 
     read_at: datetime
@@ -92,7 +92,7 @@ class MessageViolation:
 def judge_messages(
     accepted: Iterable[Accepted], deliveries: Iterable[Delivery], ends: Mapping[str, End], rules: SendRules
 ) -> list[MessageViolation]:
-    """Return the violations. The list is empty if there are none."""
+    """Return the violations, or an empty list if there are none."""
     asked = {each.id: each for each in accepted}
     left = sorted(deliveries, key=lambda each: each.at)
     times = Counter(each.id for each in left)

@@ -1,8 +1,8 @@
-"""Judge a real run of a scheduler: no fire was missed, doubled, early, out of hours or wrongly logged.
+"""Judge a real run of a scheduler: no fire was missed, repeated, early, out of hours or wrongly logged.
 
-The method follows the checker that Jepsen wrote for Chronos. A target is a window and a run is a point. Giving each run
-to the open window that closes first is therefore a maximum matching, which needs no solver. The judge reads no clock
-and shares no code with the parts that it judges.
+The method is that of the checker that Jepsen wrote for Chronos. A target is a window and a run is a point. Assigning
+each run to the open window that closes first therefore gives a maximum matching without a solver. The judge reads no
+clock and shares no code with the components that it judges.
 """
 
 from collections import Counter
@@ -61,7 +61,9 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Figures of a run. ``targets``, the number of expected fires, is the sum of the next four figures."""
+    """The figures of a judged run. ``targets``, the number of expected fires, is the sum of the four figures that
+    follow it.
+    """
 
     targets: int
     served: int
@@ -89,7 +91,7 @@ class Verdict:
         return [each for each in self.violations if each.check is check]
 
     def summary(self) -> str:
-        """Return one line of figures, then the number of failures of each check."""
+        """Return a line of figures, followed by the number of failures of each check."""
         names = ("targets", "served", "explained", "missed", "doubled", "early", "unexplained")
         figures = ", ".join(f"{name} {getattr(self, name)}" for name in names)
         failed = Counter(each.check for each in self.violations)
@@ -102,8 +104,8 @@ class Verdict:
 
 
 def judge(targets: Iterable[Target], receipts: Iterable[Receipt], log: Iterable[Logged], rules: Rules) -> Verdict:
-    """Judge a run. A run that an operator started by hand fulfils no expected fire and names none. All other rules
-    apply to it.
+    """Judge a run of a scheduler. A job run that an operator started by hand corresponds to no expected fire and names
+    none. All other rules apply to it.
     """
     listed = list(log)
     rows = {row.id: row for row in listed}
@@ -160,7 +162,7 @@ def _not_complete(case: Case) -> Iterator[Finding]:
 
 
 def _hint(case: Case, target: Target) -> str:
-    """Return the evidence about an expected fire that did not run."""
+    """Return evidence that may explain why an expected fire did not run."""
     if late := case.lateness(target):
         return f"its run started {late} after its window"
     if run := case.first_end.get(target.at):
@@ -271,7 +273,7 @@ def _unfenced(case: Case) -> Iterator[Finding]:
 
 
 def _recovered_at(after_healing: Sequence[Service], rules: Rules) -> datetime | None:
-    """Return the first expected fire that ran within epsilon, ignoring the later limit ``until``."""
+    """Return the first expected fire that ran within epsilon, even if ``until`` allowed it to run later."""
     in_time = (target.at for target, _, start in after_healing if start and start <= target.at + rules.epsilon)
     return min(in_time, default=None)
 

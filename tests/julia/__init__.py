@@ -1,1 +1,1 @@
-"""Tests of the application, one folder for each context."""
+"""Tests of the application Julia, one folder for each context."""

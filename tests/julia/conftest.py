@@ -47,7 +47,9 @@ async def chip(office: Office) -> str:
 
 @pytest.fixture
 async def mesa(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
-    """The groups pipeline with a reader of simple lines. A test file about another reader defines its own fixture."""
+    """The groups pipeline with a reader that understands only simple lines. Test files that test another reader define
+    their own fixture.
+    """
     async with bancada(database_url, clock) as bench:
         yield bench
 
@@ -59,7 +61,7 @@ def revisao(mesa: Bancada) -> Revisao:
 
 @pytest.fixture
 async def simulador(clock: FakeClock) -> AsyncIterator[str]:
-    """The simulator on a port of this machine, for requests of real clients. The value is its address."""
+    """The simulator, listening on a local port for requests from real clients. The value is its address."""
     stop, listening = asyncio.Event(), listen("127.0.0.1", 0)
     serving = asyncio.create_task(serve(create_app(clock), listening, stop, timedelta(seconds=1)))
     try:

@@ -1,4 +1,6 @@
-"""Rows of an installation in use, for tests of lists, commands and sends: doctors, two trusted chips and two campaigns."""
+"""Rows like those of a real installation, for tests of lists, commands and sends: doctors, two trusted chips and two
+campaigns.
+"""
 
 from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -48,7 +50,7 @@ async def fill(database: Database, doctors: int, *, now: datetime) -> None:
 
 
 async def fill_office(url: str, doctors: int = 20) -> None:
-    """Add doctors, chips, a draft of a campaign and a campaign for the next morning to a migrated database."""
+    """Fill a migrated database with doctors, chips, a draft campaign and a campaign scheduled for the next morning."""
     clock = SystemClock()
     database, now = connect(url, clock), clock.now()
     await database.open()

@@ -1,4 +1,6 @@
-"""Find the words of each field of a labelled address, because authors label a row by field and not by word."""
+"""Find the words that belong to each field of a labelled address, because authors label whole fields and not single
+words.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -55,8 +57,8 @@ def _spans(
 
 
 def _choose(name: str, labels: Sequence[str], spans: list[Trecho]) -> Trecho | None:
-    """Return the most probable span. For a state it is the one at the end, for a city or a number the one next to the
-    neighbouring field, and for any other field the shortest one.
+    """Return the most probable span: for a state, the one at the end; for a city or a number, the one next to the
+    neighbouring field; for any other field, the shortest.
     """
     count = len(labels)
     if name == "uf":
@@ -75,7 +77,7 @@ def _choose(name: str, labels: Sequence[str], spans: list[Trecho]) -> Trecho | N
 
 
 def _items(texto: str, lidas: Sequence[Palavra], labels: list[str], value: str) -> list[Trecho]:
-    """Return the spans of the items of an address complement. Words of other fields may separate the items."""
+    """Return the spans of the items in an address complement. Words from other fields may stand between the items."""
     found: list[Trecho] = []
     taken = list(labels)
     for item in value.split(", "):

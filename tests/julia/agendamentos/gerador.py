@@ -1,7 +1,8 @@
 """Generate tagged addresses in many layouts, to train the tagger of ``app/contexts/agendamentos/endereco``.
 
-A row is a list of pieces: a text with its label, or a separator without one. Names are common Brazilian names and invented
-words, so that the tagger learns from the structure of an address and not from its names. ``gerador.toml`` has the words.
+An address is a list of pieces, each of which is a text with its label or a separator without one. Names are common
+Brazilian names and invented words, so that the tagger learns from the structure of an address and not from its names.
+``gerador.toml`` contains the words.
 """
 
 import random
@@ -300,7 +301,7 @@ def cep(r: random.Random) -> str:
 
 
 def gerar(r: random.Random) -> list[Peca]:
-    """Return the pieces of one address."""
+    """Return the pieces of one generated address."""
     order = r.choices([each for each, _ in ORDENS], [weight for _, weight in ORDENS])[0]
     if r.random() < 0.2:
         order = "".join(each for each in order if each not in r.sample("NCBMUP", 2))

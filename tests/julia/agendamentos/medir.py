@@ -1,8 +1,8 @@
-"""Measure the reading of appointments on the labelled rows of every author: ``python -m
+"""Measure how well appointments are read, on the labelled rows of every author: ``python -m
 tests.julia.agendamentos.medir``.
 
-``celulas`` of a row has the cells as typed. The other keys are the label. A value is correct if it equals the label,
-ignoring case, accents and punctuation.
+In each row, ``celulas`` contains the cells as typed, and the other keys contain the correct values. A value that was
+read is correct if it equals its label, ignoring case, accents and punctuation.
 """
 
 import json
@@ -71,7 +71,7 @@ def _bare(campo: str, valor: str | None) -> str | None:
 
 
 def acertos(linhas: Iterable[Linha], ler: Callable[[str], Endereco] = endereco_de) -> dict[str, float]:
-    """Return the share of rows with the correct value, for each field and for the whole address."""
+    """Return the share of rows that were read correctly, for each field and for the whole address."""
     right: Counter[str] = Counter()
     count = 0
     for linha in linhas:
@@ -84,7 +84,7 @@ def acertos(linhas: Iterable[Linha], ler: Callable[[str], Endereco] = endereco_d
 
 
 def tabela(leitores: Mapping[str, Callable[[str], Endereco]]) -> str:
-    """Return a table with the scores of each author. ``leitores`` has one reader of addresses for each author."""
+    """Return a table with the scores of each author. ``leitores`` contains one address reader for each author."""
     return _format([(autor, acertos(linhas_de(autor), ler)) for autor, ler in leitores.items()])
 
 
@@ -102,7 +102,7 @@ def _format(rows: Sequence[tuple[str, Mapping[str, float]]]) -> str:
 
 
 def velocidade() -> float:
-    """Return the number of rows per second (address and document) that one process reads."""
+    """Return how many rows (address and document) one process reads per second."""
     rows = [linha["celulas"] for autor in autores() for linha in linhas_de(autor)]
     cells = [(dito(row["endereco"]) or "", documento_da(row["documento"]) or "") for row in rows]
     for endereco, documento in cells[:100]:

@@ -1,4 +1,4 @@
-"""An averaged perceptron over sequences of labels, for the tagger of addresses. It needs only the standard library."""
+"""An averaged perceptron over label sequences, for the address tagger. It needs only the standard library."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,7 +12,9 @@ SCALE = 10  # weights are written as integers, in tenths
 
 
 class Frase(NamedTuple):
-    """The words of an address: their features, their correct labels, and how each word is joined to the previous one."""
+    """The words of an address: their features, their correct labels, and how each word is joined to the previous
+    one.
+    """
 
     tracos: list[list[int]]
     certas: list[int]
@@ -55,7 +57,7 @@ class Perceptron:
         return found
 
     def aprender(self, frase: Frase) -> bool:
-        """Correct the weights by one address. Return whether its labels were correct with a margin."""
+        """Correct the weights using one address. Return whether its labels were already correct by a margin."""
         self.now += 1
         found, gold = self._best(frase), frase.certas
         if found == gold:
@@ -113,7 +115,7 @@ class Perceptron:
         self.move_stamps[name] = self.now
 
     def esquecer(self) -> None:
-        """Restart the average, so that it excludes the first, poor weights."""
+        """Restart the average, so that it excludes the early, poor weights."""
         self.now = 0
         self.sums = [[0.0] * COUNT for _ in self.sums]
         self.stamps = [0] * len(self.stamps)

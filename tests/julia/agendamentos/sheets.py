@@ -26,7 +26,7 @@ _MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 
 
 def patient(n: int = 1, **cells: Cell) -> list[Cell]:
-    """A row under HEADER, of a fictitious person."""
+    """Return a row for a fictitious person, with the columns of HEADER."""
     row: dict[str, Cell] = {
         "Nome do Paciente": f"Pessoa Fictícia {n:05d}",
         "Telefone": "(11) 90000-0001",
@@ -49,8 +49,8 @@ def xlsx(
     sheet: str | None = None,
     extra: Mapping[str, str | bytes] | None = None,
 ) -> bytes:
-    """Build a workbook. ``workbook`` is added to its XML. ``sheet`` is the XML of the sheet itself. ``extra`` has other
-    parts by path.
+    """Build a workbook. ``workbook`` is inserted into the workbook's XML, and ``sheet`` is the XML of its only sheet.
+    ``extra`` contains further files of the package by path.
     """
     parts: dict[str, str | bytes] = {
         "[Content_Types].xml": _TYPES,
@@ -70,7 +70,7 @@ def xlsx(
 
 
 def workbook(sheets: Mapping[str, str]) -> bytes:
-    """Build a workbook of several sheets. ``sheets`` maps a name to its XML."""
+    """Build a workbook with several sheets. ``sheets`` maps each sheet's name to its XML."""
     numbered = [*enumerate(sheets, start=1)]
     listed = "".join(f'<sheet name="{escape(name)}" sheetId="{n}" r:id="rId{n}"/>' for n, name in numbered)
     related = "".join(
@@ -85,12 +85,12 @@ def workbook(sheets: Mapping[str, str]) -> bytes:
 
 
 def moved(rows: Sequence[Sequence[Cell]], *, right: int, down: int = 0) -> list[Sequence[Cell]]:
-    """Return the same table, moved to the right and down."""
+    """Return the same table, shifted to the right and down."""
     return [*([] for _ in range(down)), *([*[None] * right, *row] for row in rows)]
 
 
 def xls(rows: Sequence[Sequence[Cell]]) -> bytes:
-    """Return one sheet of texts in the older format: a stream of records in a file of sectors."""
+    """Return one sheet of texts in the older XLS format: a stream of records inside a file of sectors."""
 
     def record(kind: int, body: bytes = b"") -> bytes:
         return struct.pack("<HH", kind, len(body)) + body

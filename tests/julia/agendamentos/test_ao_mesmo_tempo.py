@@ -1,4 +1,4 @@
-"""Two imports run at the same time. Only on PostgreSQL can they wait for each other, because SQLite has one writer."""
+"""Two imports run at the same time. They can wait for each other only on PostgreSQL, because SQLite has one writer."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ PUT_BACK = query_of("put_back", "INSERT INTO appointments SELECT * FROM copia WH
 
 @pytest.fixture
 async def chaves(office: Office) -> list[str]:
-    """Return the keys of three deleted rows, in order. A table ``copia`` has their contents."""
+    """Import three rows, copy them to the table ``copia``, and delete them. Return their keys in ascending order."""
     await office.importacao.importar(xlsx([[*HEADER], *map(patient, (1, 2, 3))]), "agenda.xlsx", by="alguém")
     found = await rows(office.database, "SELECT chave FROM appointments ORDER BY chave")
     await office.database.script("CREATE TABLE copia AS SELECT * FROM appointments")

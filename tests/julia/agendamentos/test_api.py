@@ -1,4 +1,4 @@
-"""Appointments over HTTP and in the terminal: upload, status, reading and export of a file."""
+"""Appointments over HTTP and in the terminal: users upload a file, see its status, read its rows and export them."""
 
 import csv
 import io
@@ -398,7 +398,7 @@ async def test_reading_warnings_are_reported_although_the_fields_stay_empty(juli
 
 
 async def test_refusal_of_a_file_with_a_password_is_readable(julia: Julia) -> None:
-    """The masking of secrets must not hide words of our own error message."""
+    """The masking of secrets must not hide words in our own error message."""
     content = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600) + "EncryptedPackage".encode("utf-16-le") + bytes(600)
     headers = {**BEARER, "Accept-Language": "pt-BR"}
     answer = await upload(julia, content, "agenda.xlsx", headers=headers)

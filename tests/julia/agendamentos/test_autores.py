@@ -1,4 +1,4 @@
-"""Rows labelled by authors who write in different ways. ``python3 dev.py leitura`` prints all scores."""
+"""Rows labelled by authors whose writing styles differ. ``python3 dev.py leitura`` prints all scores."""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""Documents of appointments under BATUTA_KEYS: unreadable in the database, and usable in every other way."""
+"""With BATUTA_KEYS set, the identity documents in appointments are unreadable in the database and usable everywhere
+else.
+"""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -30,7 +32,7 @@ Open = Callable[..., AbstractAsyncContextManager[Office]]
 
 @pytest.fixture
 def opened(database_url: str) -> Open:
-    """Open Julia with these keys, always with the same clock."""
+    """Open Julia with these encryption keys. Every call uses the same clock."""
     clock = FakeClock(START)
 
     @asynccontextmanager

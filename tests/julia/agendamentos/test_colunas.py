@@ -1,4 +1,4 @@
-"""Headers as clinics write them, recognised by their words and by the content of their columns."""
+"""Headers as clinics write them are recognised by their words and by the content of their columns."""
 
 import json
 

@@ -1,4 +1,6 @@
-"""Documents as people type them. Every number here is invented; the valid ones are common textbook examples."""
+"""Identity documents as people type them. Every number here is invented; the valid ones are common textbook
+examples.
+"""
 
 import pytest
 

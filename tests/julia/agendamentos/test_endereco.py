@@ -11,7 +11,7 @@ FIELDS = ("logradouro", "numero", "complemento", "bairro", "cidade", "uf", "cep"
 
 
 def read(texto: str) -> str:
-    """The seven fields of an address, with - for a missing field."""
+    """Return the seven fields of an address, with - for each missing field."""
     lido = endereco_de(texto)
     return " | ".join(getattr(lido, each) or "-" for each in FIELDS)
 

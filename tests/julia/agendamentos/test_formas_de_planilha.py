@@ -1,4 +1,6 @@
-"""Spreadsheets in the shapes that clinics send: dividing rows, tables below each other, fields in several columns."""
+"""Spreadsheets in the layouts that clinics send: with dividing rows, several tables below each other, or fields split
+over several columns.
+"""
 
 from collections.abc import Sequence
 from typing import Any

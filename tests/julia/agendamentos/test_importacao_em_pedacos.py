@@ -1,4 +1,6 @@
-"""One process reads a file while another writes its rows: in batches, with a bounded buffer, complete or resumable."""
+"""One process reads a file while another writes its rows. Rows are written in batches, the buffer is bounded, and an
+interrupted import can be resumed.
+"""
 
 import asyncio
 import os
@@ -36,7 +38,7 @@ NUMBERLESS = "".join(f"<row><c><v>{n * 7919 % 104729}</v></c></row>" for n in ra
 
 
 class Mortal(LeitorDeArquivos):
-    """A reader whose first ``deaths`` child processes are killed after one batch each."""
+    """A reader of files. Its first ``deaths`` child processes are killed after one batch each."""
 
     def __init__(self, deaths: int) -> None:
         super().__init__(SystemClock())

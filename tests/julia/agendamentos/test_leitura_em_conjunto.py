@@ -1,4 +1,4 @@
-"""Appointments whose tasks begin together are read and written in batches, and none affects another."""
+"""Appointments whose tasks begin together are read and written in batches, without affecting each other."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -98,5 +98,5 @@ async def test_only_the_reading_of_the_current_text_is_written(office: Office, i
 
 
 async def _read_in_another_task(office: Office, sql: str) -> dict[str, Any]:
-    """Read in another task, because the current one has an open transaction."""
+    """Run the query in another asyncio task, because the current one has an open transaction."""
     return await asyncio.create_task(one(office.database, sql))

@@ -1,4 +1,4 @@
-"""Only the row that the database rejects fails, and an import that never ends does not delay other imports."""
+"""If the database rejects a row, only that row fails. An import that never ends does not delay other imports."""
 
 from datetime import timedelta
 from typing import Any
@@ -22,8 +22,8 @@ TRIGGER = (
 
 
 async def make_unwritable(office: Office) -> None:
-    """Make rows with BAD fail. PostgreSQL refuses them by an index limit. SQLite accepts everything, so a trigger
-    refuses them there.
+    """Make rows that contain BAD fail. PostgreSQL rejects them because of an index limit. SQLite accepts everything, so
+    a trigger rejects them there.
     """
     is_sqlite = office.database.dialect == "sqlite"
     await write(office.database, TRIGGER if is_sqlite else "CREATE INDEX unwritable ON appointments (observacoes)")

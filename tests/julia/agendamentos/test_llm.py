@@ -1,5 +1,5 @@
-"""A language model in addition to the rules, on both databases: one question about fields that the rules could not
-read, and no invented value is stored.
+"""A language model supplements the rules, on both databases. It is asked once about the fields that the rules could not
+read, and no value that it invents is stored.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ SILENT = Calou(EffectReport(Effect.BROKE, "HTTP 503"))
 
 @dataclass
 class Oracle:
-    """A model with scripted answers that records its questions."""
+    """A language model with scripted answers. It records the questions that it is asked."""
 
     answer: Resposta = field(default_factory=lambda: Respondeu({"endereco": HOUSE, "documento": PAPERS}, 1000, 100))
     fails: int = 0
@@ -65,7 +65,7 @@ async def oracle() -> Oracle:
 
 @pytest.fixture(autouse=True)
 def model(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every composition use this model."""
+    """Make every Julia that a test builds use this model."""
     monkeypatch.setattr("app.composition.julia.build_llm", lambda work, settings: guard_llm(work, settings, oracle))
 
 

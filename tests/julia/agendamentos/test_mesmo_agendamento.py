@@ -1,4 +1,4 @@
-"""Identity of appointments: no duplicates, no wrong merges, and every merge is reported."""
+"""When two rows are the same appointment: there are no duplicates and no wrong merges, and every merge is reported."""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""Reading of sheets as people write them: no cell is mistaken for another kind, and unreadable cells get a warning."""
+"""Reading spreadsheets as people write them: no cell is mistaken for a different kind of value, and unreadable cells
+get a warning.
+"""
 
 import io
 import zipfile

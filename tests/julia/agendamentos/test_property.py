@@ -1,4 +1,4 @@
-"""Whatever a cell contains, reading it ends quickly and invents nothing."""
+"""Whatever a cell contains, it is read quickly and no value is invented."""
 
 import re
 import string

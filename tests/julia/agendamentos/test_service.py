@@ -1,5 +1,5 @@
-"""Appointments on both databases: a file becomes rows with their tasks, the tasks read them, and no appointment is
-forgotten.
+"""Appointments on both databases: each row of a file becomes a stored row with a task that reads it, and no appointment
+is forgotten.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Only values that the text contains are accepted from a model's answer."""
+"""A value in a model's answer is accepted only if the text contains it."""
 
 import pytest
 

@@ -1,7 +1,7 @@
-"""Train the tagger of addresses: ``python -m tests.julia.agendamentos.treinar`` writes ``endereco/pesos.txt``.
+"""Train the address tagger: ``python -m tests.julia.agendamentos.treinar`` writes ``endereco/pesos.txt``.
 
-The tagger first learns from generated addresses (``gerador``), then from the rows of the authors and equally many
-generated ones. The same rows give the same weights.
+The tagger learns first from generated addresses (``gerador``), then from the authors' rows and an equal number of
+generated ones. Training on the same rows always gives the same weights.
 """
 
 import random
@@ -75,7 +75,7 @@ def _aligned(autor: str) -> list[tuple[list[Palavra], str]]:
 
 
 def leitores_sem() -> dict[str, Callable[[str], Endereco]]:
-    """Return, for each author, a reader that was trained without the author's rows."""
+    """Return, for each author, a reader that was trained without that author's rows."""
     escola = Escola()
     return {autor: partial(ler_com, escola.sem(autor)) for autor in autores()}
 

@@ -219,7 +219,9 @@ def test_command_creates_schedules_pauses_resumes_cancels_and_shows(
 def test_command_and_api_say_why_a_due_campaign_waits(
     database_url: str, folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A closed window and a pause of all campaigns are two reasons. The campaign shows the one that applies."""
+    """A closed window and a pause of all campaigns are two different reasons. The campaign shows the one that
+    applies.
+    """
     monkeypatch.setenv("DATABASE_URL", database_url)
     asyncio.run(fill_office(database_url))
     due = datetime.now(ZONE) - timedelta(minutes=1)
@@ -243,7 +245,7 @@ async def _schedule(url: str, at: datetime) -> None:
 
 
 async def _reason(url: str) -> Any:
-    """Read over HTTP why a campaign waits."""
+    """Return the reason why a campaign is waiting, read over HTTP."""
     julia = await open_julia(url)
     try:
         answer = await julia.ask("GET", "/campanhas/2", headers={"Accept-Language": "en"})

@@ -1,4 +1,4 @@
-"""Decisions of a campaign: audience, text and status changes."""
+"""Decisions about a campaign: its audience, its text and its status changes."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta

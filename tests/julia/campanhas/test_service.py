@@ -1,4 +1,4 @@
-"""Campaigns on both databases: audience and exclusions, start, stop and end, and true counts of sent messages."""
+"""Campaigns on both databases: audience and exclusions, start, stop and end, and correct counts of sent messages."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -122,7 +122,7 @@ class Office:
         return await self.inicio.passar()
 
     async def ends(self, id: int) -> bool:
-        """Let the engine look for batches that have ended. Return whether the campaign is concluded."""
+        """Let the engine look for batches that have ended. Return whether the campaign is now complete."""
         await self.work.task_ends.tick()
         return await self.status(id) == "concluida"
 
@@ -431,7 +431,7 @@ async def test_pause_holds_queued_messages_at_once_and_resume_releases_them(offi
 
 
 async def test_resume_wakes_senders_here_and_in_other_processes(office: Office) -> None:
-    """A resumed campaign wakes the senders, so they do not wait for their next poll."""
+    """When a campaign is resumed, the senders are woken, so they do not wait for their next poll."""
     await office.doctor(0)
     id = await office.campaign()
     await office.starts()
@@ -576,7 +576,7 @@ async def test_a_cancelled_campaign_cancels_its_batch(office: Office) -> None:
 
 
 async def test_a_campaign_without_a_batch_gets_one_and_is_concluded(office: Office) -> None:
-    """Campaigns that an older version started have no batch."""
+    """Campaigns started by an older version have no batch."""
     going, stopped = [await office.campaign(clientes_especificos=[await office.doctor(n)]) for n in range(2)]
     await office.starts()
     await office.campanhas.pausar(stopped, by="ana")

@@ -1,4 +1,4 @@
-"""Trust of a chip and the permissions that follow from it: pure arithmetic."""
+"""A chip's trust and the permissions that follow from it, as pure computations."""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""``/health/chips``, the chips' share of score and alerts, their jobs and ``batuta chips``."""
+"""``/health/chips`` and ``batuta chips``, the effect of chips on the health score and on alerts, and the chips'
+jobs.
+"""
 
 import asyncio
 import json
@@ -202,7 +204,7 @@ async def test_message_of_the_page_is_in_the_language_of_the_caller(julia: Julia
 
 
 async def test_chip_is_put_into_service_over_http(julia: Julia) -> None:
-    """Trust depends on the age: a number that has been in use for months gets the trust that first contacts need."""
+    """Trust depends on age: a number that has been in use for months has enough trust to contact new doctors."""
     await add_chip(julia.work.database, status="warming")
     since = f"{julia.work.clock.now() - timedelta(days=60):%Y-%m-%d}"
     decision = {"status": "active", "tipo": "julia", "fase": "operacao", "em_uso_desde": since, "motivo": "teste"}

@@ -1,4 +1,4 @@
-"""Health of the chips: findings and their cost in the score."""
+"""Health of the chips: the findings, and how much each lowers the score."""
 
 from datetime import UTC, datetime
 from typing import Any

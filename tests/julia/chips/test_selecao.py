@@ -1,4 +1,4 @@
-"""Choice of the chip for a message."""
+"""Which chip is chosen for a message."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

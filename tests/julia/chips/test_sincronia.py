@@ -1,4 +1,4 @@
-"""Decisions that follow from the gateway's list of instances."""
+"""Decisions based on the gateway's list of instances."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Julia's jobs: two registries that must agree, and the two required timetables."""
+"""Julia's jobs are listed in two registries, which must agree, and in the two required timetables."""
 
 import os
 import subprocess
@@ -87,7 +87,7 @@ def work(tmp_path: Path) -> Batuta:
 
 
 def lines(text: str) -> list[list[str]]:
-    """Split each line into the name of a job, its cron schedule, which has five words, and the other words."""
+    """Split each line into a job's name, its cron expression of five words, and the remaining words."""
     split = [line.split() for line in text.strip().splitlines()]
     return [[name, " ".join(rest[:5]), *rest[5:]] for name, *rest in split]
 

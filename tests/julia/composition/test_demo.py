@@ -1,4 +1,4 @@
-"""The database, the hours and the spreadsheet of the demonstration."""
+"""The database, the opening hours and the spreadsheet of the demonstration."""
 
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo

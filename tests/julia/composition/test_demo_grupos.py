@@ -1,5 +1,5 @@
-"""Group messages of the simulator through the whole pipeline, on both databases. A demonstration has some vacancies to
-decide.
+"""The simulator's group messages pass through the whole pipeline, on both databases. Afterwards some vacancies are left
+for a person to decide.
 """
 
 from app.contexts.grupos.relato import vaga_em_palavras

@@ -1,4 +1,4 @@
-"""The demonstration of `make run` acts through the API and the simulator, and continues to act."""
+"""The demonstration started by `make run` acts through the API and the simulator, and keeps acting over time."""
 
 import asyncio
 from collections import Counter
@@ -38,7 +38,9 @@ TWO_MINUTES = timedelta(minutes=2, seconds=30)
 
 
 class Shown:
-    """The demonstration together with Julia and a simulator. ``commands`` has the commands that it ran."""
+    """The demonstration together with Julia and a simulator. ``commands`` lists the commands that the demonstration
+    ran.
+    """
 
     def __init__(self, work: Batuta, clock: FakeClock, simulator: Starlette) -> None:
         self.work = work
@@ -67,7 +69,7 @@ class Shown:
         return 0
 
     async def play(self, lasts: timedelta) -> int:
-        """Perform the actions of the period ``lasts``, each when it is due. Return the number of actions."""
+        """Perform each action of the period ``lasts`` when it is due. Return how many were performed."""
         ends, count = self.clock.now() + lasts, 0
         while self.clock.now() < ends:
             pace = await self.loop.tick()

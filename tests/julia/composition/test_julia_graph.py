@@ -1,4 +1,4 @@
-"""One object graph for each process: its caches, limits and services exist once."""
+"""Each process has one object graph, so its caches, limits and services exist only once."""
 
 import asyncio
 import gc

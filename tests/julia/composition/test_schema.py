@@ -1,4 +1,4 @@
-"""One command migrates Julia's tables and the engine's, and reports missing migrations in the same way."""
+"""One command migrates both Julia's tables and the engine's, and reports missing migrations of both in the same way."""
 
 import json
 from collections.abc import Iterator

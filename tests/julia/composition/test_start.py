@@ -1,4 +1,4 @@
-"""The modules that short commands import. Imports take most of the time that such a command needs to start."""
+"""The modules that short commands import. Importing takes most of the start-up time of such a command."""
 
 import os
 import subprocess

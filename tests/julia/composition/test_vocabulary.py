@@ -1,4 +1,4 @@
-"""The engine uses Julia's words where operators depend on them."""
+"""The engine uses Julia's vocabulary wherever operators depend on it."""
 
 import io
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Numbers and addresses: both forms of a number have one key, and a hidden address has no number."""
+"""Phone numbers and addresses: both notations of a number have the same key, and a hidden address has no number."""
 
 import pytest
 

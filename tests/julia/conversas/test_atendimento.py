@@ -1,5 +1,5 @@
-"""A person takes over a conversation, returns it or ends it. From that instant Julia's messages are held back. The
-tests run on both databases.
+"""A person takes over a conversation, and later returns or ends it. As soon as a person takes over, Julia's messages
+are held back. The tests run on both databases.
 """
 
 import asyncio

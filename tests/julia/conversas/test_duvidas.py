@@ -1,5 +1,5 @@
-"""A probable opt-out: messages on Julia's initiative are held back until an operator decides. The tests run on both
-databases.
+"""After a probable opt-out, messages that Julia initiates are held back until an operator decides. The tests run on
+both databases.
 """
 
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Opt-out by an operator, on both databases."""
+"""An operator records an opt-out, on both databases."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""New RSA keys for each process of a test run, as the JSON key of a service account of Google."""
+"""New RSA keys for each process of a test run, in the JSON format of a Google service account key."""
 
 import base64
 import json
@@ -21,7 +21,7 @@ class Key:
 
 
 def make_key(token_url: str, number: int = 0) -> Key:
-    """Return the key with this number. Two numbers have two different keys."""
+    """Return the key with this number. Each number has a different key."""
     p, q = _primes(number)
     modulus, private = p * q, pow(EXPONENT, -1, (p - 1) * (q - 1))
     rest = (p, q, private % (p - 1), private % (q - 1), pow(q, -1, p))
@@ -37,7 +37,7 @@ def make_key(token_url: str, number: int = 0) -> Key:
 
 @cache
 def _primes(number: int) -> tuple[int, int]:
-    """Find the primes of a key once, because that takes half a second."""
+    """Return the primes for a key. They are computed only once per process, because that takes half a second."""
     return _prime(), _prime()
 
 

@@ -1,4 +1,6 @@
-"""Briefing and templates in Google Docs: real requests to the simulated Google Drive, on both databases."""
+"""Briefing and templates in Google Docs: the tests send real requests to the simulated Google Drive, on both
+databases.
+"""
 
 from datetime import timedelta
 from pathlib import Path
@@ -27,7 +29,7 @@ BRIEFING = "# Semana {#semana}\n\n## **Foco** {#foco}\n\n\\- Pediatria\n\n## Tom
 
 
 class Drive:
-    """The simulated Drive of one test, and Julia's document source that uses it."""
+    """The simulated Drive for one test, and Julia's document source that uses it."""
 
     def __init__(self, office: Office, url: str, key: Key, fonte: Fonte) -> None:
         self._office, self._url, self.key, self.fonte = office, f"{url}/google", key, fonte

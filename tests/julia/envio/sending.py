@@ -1,4 +1,4 @@
-"""A fixture for tests: Julia's services for sending, with a gateway whose answers the test scripts."""
+"""A test fixture with Julia's services for sending, and with a gateway whose answers the test scripts."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -67,7 +67,7 @@ class Office:
         await settle()
 
     async def echo(self, receipt: Receipt) -> None:
-        """Deliver the event with which the gateway reports a message that it sent."""
+        """Deliver the event by which the gateway reports a message that it has sent."""
         fato = Eco(
             instance=receipt.instance,
             message_id=receipt.id,

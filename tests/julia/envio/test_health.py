@@ -1,4 +1,4 @@
-"""``/health/fila``, and the incident in which fifty messages waited without an alert because the consumer was never
+"""``/health/fila``, and a past incident: fifty messages waited without an alert because the consumer had never been
 started.
 """
 

@@ -54,7 +54,7 @@ class Office:
         return dict(answer.result)
 
     async def begin(self) -> "asyncio.Task[dict[str, Any]]":
-        """Start the job, and return when it waits for its second read of the leases."""
+        """Start the job, and return when it is waiting for its second read of the leases."""
         running = asyncio.create_task(self.runs())
         while not (self.clock._sleepers or running.done()):
             await asyncio.sleep(0)
@@ -170,7 +170,9 @@ async def test_heartbeat_does_not_end_a_pause(office: Office) -> None:
 
 
 async def test_message_that_is_seen_and_not_sent_is_not_counted_as_sent(office: Office) -> None:
-    """Without a gateway the message waits, and a blocked message ends unsent. The result of the job counts neither."""
+    """Without a gateway a message keeps waiting, and a blocked message ends unsent. The job's result counts neither as
+    sent.
+    """
     await office.put()
     await office.put(conteudo="   ")
     answer = await office.jobs.processar_mensagens_agendadas(CALL)

@@ -1,4 +1,4 @@
-"""Effects of sending: limits, chips, circuits, outcomes, and checks at the last moment."""
+"""How sending affects limits, chips, circuits and outcomes, and what is checked immediately before a send."""
 
 import asyncio
 from contextlib import suppress

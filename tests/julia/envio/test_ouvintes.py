@@ -1,4 +1,4 @@
-"""A listener is called for each end of a message, in the transaction that settles the message. The tests run on both
+"""A listener is called for each message that ends, in the transaction that settles the message. The tests run on both
 databases.
 """
 

@@ -1,4 +1,4 @@
-"""The send protocol on both databases: whatever the gateway answers, a message is sent at most once, and its outcome is
+"""The send protocol on both databases: whatever the gateway answers, a message is sent at most once and its outcome is
 recorded.
 """
 
@@ -208,8 +208,8 @@ async def test_line_that_is_down_proves_nothing(office: Office, doctor: str, chi
 
 
 async def test_gateway_that_lost_earlier_messages_proves_nothing(office: Office, doctor: str, chip: str) -> None:
-    """The gateway restarted without its store, keeps a limited history, or keeps none. Even with an open connection, it
-    may then omit a message that it sent.
+    """The gateway restarted without its store, keeps only a limited history, or keeps none. Its list may then omit a
+    message that it sent, even though its connection is open.
     """
     await office.put(doctor)
     await office.works()
@@ -233,7 +233,7 @@ async def test_gateway_that_lost_earlier_messages_proves_nothing(office: Office,
 async def test_absence_on_a_line_that_is_down_proves_nothing(
     office: Office, doctor: str, chip: str, state: Conexao | Unavailable
 ) -> None:
-    """While the chip's connection is not open, the gateway's list of messages may omit a message that was sent."""
+    """While the chip's connection is down, the gateway's list of messages may omit a message that was sent."""
     office.line.answers = [(Unknown("timeout"), True)]
     id = await office.put(doctor)
     await office.works()
@@ -249,7 +249,7 @@ async def test_absence_on_a_line_that_is_down_proves_nothing(
 
 
 async def test_message_of_another_chip_is_not_a_proof(office: Office, doctor: str, chip: str) -> None:
-    """A person may have used another chip to write the same text to the same number by hand."""
+    """A person may have sent the same text to the same number by hand from another chip."""
     await add_chip(office.work.database, "julia-outro", status="paused")
     office.line.answers = [(Unknown("timeout"), False)]
     id = await office.put(doctor)
@@ -268,8 +268,8 @@ async def test_message_of_another_chip_is_not_a_proof(office: Office, doctor: st
 async def test_one_of_two_reconcilers_settles_the_same_message(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch, turns_up: bool
 ) -> None:
-    """The worker's loop and the scheduled job run together. One queries the gateway while the other has already settled
-    the message.
+    """The worker's loop and the scheduled job run concurrently. One is still querying the gateway when the other has
+    already settled the message.
     """
     office.line.answers = [(Unknown("timeout"), True)]
     id = await office.put(doctor, max_tentativas=1)
@@ -293,8 +293,8 @@ async def test_one_of_two_reconcilers_settles_the_same_message(
 async def test_finding_about_one_attempt_does_not_settle_the_next(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While one reconciler queries the gateway, another proves that the message was not sent. The message is retried,
-    and that attempt is in doubt.
+    """While one reconciler is querying the gateway, another proves that the message was not sent. The message is
+    retried, and it is then unknown whether the second attempt was sent.
     """
     office.line.answers = [(Unknown("timeout"), False), (Unknown("timeout"), True)]
     id = await office.put(doctor)
@@ -376,7 +376,7 @@ async def test_late_finding_takes_the_message_from_the_worker_about_to_resend_it
 
 
 async def test_late_finding_does_not_disturb_a_send_in_progress(office: Office, doctor: str, chip: str) -> None:
-    """A reconciler finds the first copy of the message too late to prevent the second send, whose outcome must be
+    """A reconciler finds that the first attempt was sent, but too late to prevent the second one, whose outcome must be
     recorded.
     """
     office.line.answers = [(Unknown("timeout"), True)]
@@ -608,7 +608,9 @@ async def test_disconnected_line_is_a_doubt_because_the_message_may_have_been_se
 async def test_process_without_a_gateway_ends_no_message(
     office: Office, doctor: str, chip: str, database_url: str, known: dict[str, Any]
 ) -> None:
-    """An operator started a process without a gateway next to processes with one, which will send the message."""
+    """An operator has started a process without a gateway next to processes with one. The latter will send the
+    message.
+    """
     id = await office.put(doctor)
     async with build(Settings(database_url=database_url, **known), clock=office.clock).work as beside:
         await beside.work_once(FILA_MENSAGENS.name, 1)
@@ -787,7 +789,7 @@ async def test_expired_lease_sends_nothing_before_another_claim(office: Office, 
 async def test_cancellation_that_comes_with_the_intent_is_respected(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process commits the cancellation after all checks, and before this process writes its intent to send."""
+    """Another process commits the cancellation after all checks, but before this process records its intent to send."""
     intend = Registro.intend
 
     async def unwanted_by_now(registro: Registro, transaction: Any, lease: Lease, *rest: Any, **named: Any) -> bool:
@@ -807,7 +809,7 @@ async def test_cancellation_that_comes_with_the_intent_is_respected(
 async def test_send_that_does_not_begin_releases_its_circuit_probe(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    """After an outage one send probes the circuit. If that send does not begin, the next one may probe at once."""
+    """After an outage, one send probes the circuit. If that send does not begin, the next one may probe immediately."""
     for name in ("evolution", "chip:julia-sim"):
         await office.work.circuits.breaker(name).trip("an outage")
     await office.later(timedelta(hours=1))

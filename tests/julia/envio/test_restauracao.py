@@ -1,4 +1,4 @@
-"""Julia after a restore: no message is sent again, and an opt-out since the backup still applies."""
+"""After a restore, Julia sends no message again, and opt-outs recorded since the backup still apply."""
 
 import stat
 from dataclasses import replace
@@ -30,7 +30,7 @@ class Copy:
         await self.office.later(MINUTE)
 
     async def put_back(self, *, lost: bool = False) -> backup.RestoreReport:
-        """Restore the backup. With ``lost``, the current database is gone, but its journal is not."""
+        """Restore the backup. With ``lost``, the current database no longer exists, but its journal does."""
         work = self.office.work
         await work.close()
         if lost and self.url.startswith("sqlite"):

@@ -1,5 +1,5 @@
-"""The team is notified once that a conversation needs a person, even after a refusal or a crash. The tests run on both
-databases.
+"""When a conversation needs a person, the team is notified once, even after a rejected notice or a crash. The tests run
+on both databases.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ QUESTION, HUMAN, GRAVE = "qual o valor?", "quero falar com um atendente", "isso 
 
 @dataclass
 class Mural:
-    """A destination that records the notices and answers as scripted."""
+    """A destination that records the notices it receives and answers as scripted."""
 
     nome: str = "slack"
     repete: bool = False

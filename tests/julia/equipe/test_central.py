@@ -1,4 +1,4 @@
-"""Conversations that people handle are opened in the help desk and mirrored there in order, each message once; team
+"""Conversations that people handle are opened in the help desk and mirrored there in order, each message once. Team
 members answer and end them there. The tests send real requests to the simulated Chatwoot, on both databases.
 """
 
@@ -34,7 +34,7 @@ SECRET = "segredo-de-teste"
 
 
 class Desk:
-    """The simulated Chatwoot of one test, and the api that receives its webhooks."""
+    """The simulated Chatwoot for one test, and the api that receives its webhooks."""
 
     def __init__(self, office: Office, url: str) -> None:
         self.office, self.url = office, f"{url}/chatwoot"
@@ -58,7 +58,7 @@ class Desk:
         await self.office.work.work_once(FILA.name, 50)
 
     async def act(self, **action: Any) -> None:
-        """Act as a person in Chatwoot. Julia receives the events and processes them."""
+        """Act as a person in Chatwoot. Julia receives the resulting events and processes them."""
         before = await self._events()
         talk = await self.talk()
         await self._call("POST", f"/controle/conversas/{talk['id']}", action)

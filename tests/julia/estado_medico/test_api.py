@@ -1,4 +1,4 @@
-"""States of doctors over HTTP and in the terminal."""
+"""Doctors' states over HTTP and in the terminal."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""State of doctors: written when messages are sent and received, and changed by two jobs. The tests run on both
+"""A doctor's state is updated when messages are sent and received, and is changed by two jobs. The tests run on both
 databases.
 """
 

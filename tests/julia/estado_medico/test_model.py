@@ -1,4 +1,4 @@
-"""Decisions about the state of a doctor."""
+"""Decisions about a doctor's state."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -40,7 +40,9 @@ def test_fall_counts_whole_days_since_the_later_instant() -> None:
 
 
 def test_fall_keeps_the_hours_beyond_the_last_whole_day() -> None:
-    """The job runs at 03:00:05 and, the next day, at 03:00:01. Each run lowers the doctor's temperature once."""
+    """The job runs at 03:00:05 on one day and at 03:00:01 on the next. Although less than a day has passed, each run
+    lowers the doctor's temperature once.
+    """
     lowered, at = [], NOW - 10 * DAY
     decayed: datetime | None = None
     for n in range(10):

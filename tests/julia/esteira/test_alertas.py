@@ -1,4 +1,4 @@
-"""Alerts of the groups pipeline, computed from figures."""
+"""How the alerts for the groups pipeline are derived from its figures."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,5 +1,5 @@
-"""Messages of a group that arrive while the pipeline processes the group. Only on PostgreSQL can the two transactions
-wait for each other, because SQLite has one writer.
+"""Messages arrive in a group while the pipeline is processing that group. The two transactions can wait for each other
+only on PostgreSQL, because SQLite has one writer.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ WAITING = "SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_da
 
 
 class Pausing:
-    """A transaction that posts a message and pauses after one of its statements until released."""
+    """A transaction that posts a message and pauses after one of its statements until the test releases it."""
 
     def __init__(self, mesa: Bancada, after: str) -> None:
         self._mesa, self._after = mesa, after

@@ -1,4 +1,4 @@
-"""The groups as reviewers and operators use them: over HTTP and in the terminal."""
+"""Reviewers and operators use the groups over HTTP and in the terminal."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ async def said(julia: Julia, texto: str) -> None:
 
 
 async def vaga_in_review(julia: Julia) -> str:
-    """Create a vaga that waits for review, and return its id."""
+    """Create a vaga that is waiting for review, and return its id."""
     await said(julia, GOOD)
     await write(
         julia.work.database,

@@ -1,4 +1,4 @@
-"""``batuta grupos avaliar`` reads a file of messages and writes the fields that the rules read from each."""
+"""``batuta grupos avaliar`` reads a file of messages and writes the fields that the rules read from each message."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Two hundred prompt injections: none has an effect, and every value that is read is in the text."""
+"""Two hundred prompt injections have no effect: every value that is read from them is in the text."""
 
 import re
 from datetime import datetime
@@ -26,7 +26,9 @@ def digits(text: object) -> str:
 
 
 def is_verbatim(vaga: dict[str, Any], texto: str) -> bool:
-    """Return whether the text contains every value that was read: the place, the day, the price, the phone number."""
+    """Return whether the text contains every value that was read from it: the place, the day, the price and the phone
+    number.
+    """
     plain = texto.casefold()
     day: datetime = vaga["data"]
     return (

@@ -1,4 +1,4 @@
-"""Lists for operators of the groups: discarded messages, open vacancies, and a dry run of one text."""
+"""What operators of the groups can list and try: discarded messages, open vacancies, and a dry run of one text."""
 
 import asyncio
 import io

@@ -1,5 +1,5 @@
-"""A language model in addition to the rules, on both databases: it is queried once about uncertain messages, and during
-its outage messages wait.
+"""A language model supplements the rules, on both databases. It is queried once about each uncertain message, and while
+it is unavailable these messages wait.
 """
 
 import math
@@ -50,7 +50,7 @@ ANSWER: dict[str, Json] = {
 
 @dataclass
 class Oraculo:
-    """A model with scripted answers that records its questions."""
+    """A language model with scripted answers. It records the questions that it is asked."""
 
     answer: Resposta = field(default_factory=lambda: Respondeu(ANSWER, 1000, 100))
     asked: list[str] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Oraculo:
 
 
 async def unsure(texto: str, mensagem: Any) -> Any:
-    """Read with rules that are never certain."""
+    """Read a message with the rules, but report low confidence in every result."""
     return Leitura(False, 0.5, Categoria.CONVERSA, "unsure")
 
 

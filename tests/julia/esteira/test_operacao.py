@@ -1,4 +1,4 @@
-"""Operators' actions and jobs of the groups pipeline, on both databases."""
+"""Operators' actions in the groups pipeline, and its jobs, on both databases."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -335,5 +335,5 @@ async def test_vaga_in_review_expires_when_its_day_is_past(mesa: Bancada) -> Non
 
 
 def _at(mesa: Bancada, day: int) -> datetime:
-    """Return an instant shortly before midnight in São Paulo, when it is already the next day in UTC."""
+    """Return an instant shortly before midnight in São Paulo, at which it is already the next day in UTC."""
     return datetime(2026, 3, day, 23, 30, tzinfo=mesa.work.zone)

@@ -1,4 +1,4 @@
-"""Only values that the message contains are accepted from a model's answer."""
+"""A value in a model's answer is accepted only if the message contains it."""
 
 from datetime import date
 from decimal import Decimal

@@ -31,7 +31,9 @@ async def julia(database_url: str) -> AsyncIterator[Julia]:
 
 
 async def begin(database: Database, now: datetime) -> str:
-    """Add a conversation whose only message was sent three days ago. Its id is the doctor's id."""
+    """Insert a conversation whose only message was sent three days ago. The id of the conversation is also the doctor's
+    id.
+    """
     id = await add_doctor(database)
     await write(
         database,

@@ -1,5 +1,5 @@
-"""A doctor who does not answer gets three follow-ups and then a pause. Each stage counts from a sent message. The tests
-run on both databases.
+"""A doctor who does not answer gets three follow-ups and then a pause. The wait for each stage starts when the previous
+message was sent. The tests run on both databases.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ async def talk(office: Office) -> dict[str, Any]:
 
 
 async def begin(office: Office, doctor: str, *, stage: str = "msg_enviada", age: timedelta = 3 * DAY) -> str:
-    """Open a conversation whose last message has this age. Its id is the doctor's id."""
+    """Open a conversation whose last message has this age. The id of the conversation is also the doctor's id."""
     now = office.clock.now()
     await write(
         office.work.database,

@@ -1,4 +1,4 @@
-"""Triggers over HTTP and in the terminal: they show the ids that would be selected, and send nothing."""
+"""Triggers over HTTP and in the terminal: they list the ids that they would select, and send nothing."""
 
 import asyncio
 import json

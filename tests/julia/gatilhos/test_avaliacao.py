@@ -1,4 +1,6 @@
-"""Answers to a request for feedback: marks and plain words are read, and a person reads every doubtful answer."""
+"""Answers to a request for feedback: marks and simple words are understood, and every doubtful answer is left for a
+person.
+"""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""Triggers that write without an operator: which doctors they select, which texts they send, and what holds their
-messages back. The tests run on both databases.
+"""Triggers that write to doctors without an operator: which doctors they select, which texts they send, and what holds
+their messages back. The tests run on both databases.
 """
 
 import asyncio
@@ -71,7 +71,9 @@ async def set_state(office: Office, doctor: str, **columns: Any) -> None:
 
 
 async def unknown_doctor(office: Office, n: int = 0) -> str:
-    """Add a doctor without a speciality and with a validated number, whom the trigger for first contacts selects."""
+    """Add a doctor who has no speciality but a validated number, and whom the trigger for first contacts therefore
+    selects.
+    """
     id = await add_doctor(office.work.database, f"55119{20_000_000 + n:08d}", now=office.clock.now() - 100 * DAY)
     await write(office.work.database, "UPDATE clientes SET status_telefone = 'validado' WHERE id = :id", id=id)
     return id
@@ -90,7 +92,7 @@ async def silent_doctor(office: Office, n: int = 0, days: int = 61) -> str:
 
 
 async def worked(office: Office, n: int = 0, ago: timedelta = timedelta(hours=3)) -> str:
-    """Add a doctor with a shift that an operator confirmed."""
+    """Add a doctor who worked a shift that an operator has confirmed."""
     id = await add_doctor(office.work.database, f"55119{40_000_000 + n:08d}", now=office.clock.now() - 100 * DAY)
     await write(
         office.work.database,
@@ -353,7 +355,7 @@ async def test_feedback_asks_about_one_shift_of_a_doctor_at_a_time_and_only_abou
 
 
 async def test_two_shifts_of_one_day_at_one_hospital_are_one_question(office: Office, chip: str) -> None:
-    """The question names the hospital and the day, so a second question would be the same message again."""
+    """The question mentions only the hospital and the day, so a second question would be identical to the first."""
     doctor = await worked(office)
     second = await finish_shift(office, doctor, timedelta(hours=1))
     assert (await run(office, Gatilho.FEEDBACK))["enfileirados"] == 1

@@ -1,5 +1,5 @@
-"""A test environment for the groups pipeline: its stages on a real database, any messages, and a reader of simple
-lines.
+"""A test environment for the groups pipeline: its stages run on a real database, tests post arbitrary messages, and a
+reader understands simple lines.
 """
 
 import re
@@ -44,7 +44,7 @@ def vaga(
     hospital: str = "Hospital Fictício", area: str = "Pediatria", dia: str = "2026-03-20", periodo: str = "noturno",
     valor: int | None = 1500,
 ) -> str:  # fmt: skip
-    """Return a line for the reader below, with enough words to pass the heuristic."""
+    """Return a line that the reader below understands, with enough words to pass the heuristic."""
     return f"vaga: {hospital}; {area}; {dia}; {periodo}" + (f"; R$ {valor}" if valor is not None else "")
 
 
@@ -76,7 +76,7 @@ class Ninguem:
 
 
 class Bancada:
-    """The groups pipeline of one test. ``instead`` has handlers that replace those of stages, by stage."""
+    """The groups pipeline for one test. ``instead`` maps stages to handlers that replace the stages' own."""
 
     def __init__(self, work: Batuta, groups: Groups, clock: Any, instead: dict[str, Handler]) -> None:
         self.work, self.groups, self.clock, self.instead = work, groups, clock, instead
@@ -90,8 +90,8 @@ class Bancada:
         self, texto: str, *, grupo: str = GRUPO, id: str | None = None, autor: str = AUTOR, citada: str | None = None,
         outro: str | None = None, em: datetime | None = None,
     ) -> str:  # fmt: skip
-        """Post a message in a group and return its id. ``outro`` is another address of the author. ``em`` is the
-        instant; None means now.
+        """Post a message in a group and return its id. ``outro`` is the author's second address. ``em`` is when the
+        message is posted; None means now.
         """
         self._said += 1
         id = id or f"3EB0{self._said:06d}"
@@ -104,11 +104,11 @@ class Bancada:
         return id
 
     async def trabalha(self) -> dict[str, int]:
-        """Run every stage, in order, until nothing is due."""
+        """Run every stage in order, until no item is due."""
         return (await self.operacao.ciclo(5_000, 200)).por_estagio
 
     async def carrega(self, nome: str, *, aliases: Sequence[str] = (), **where: str) -> None:
-        """Load a hospital of the customer."""
+        """Add a hospital to the customer's list of names."""
         place = {"canonico": nome, "aliases": list(aliases), **where}
         await self.dicionario.carregar({"hospitais": [place]}, now=self.clock.now())
 
@@ -133,7 +133,7 @@ class Bancada:
 async def bancada(
     url: str, clock: Clock, leitor: Leitor | None = leitor_de_linhas, around: Around | None = None, **settings: Any
 ) -> AsyncIterator[Bancada]:
-    """Open the groups pipeline. ``around`` wraps every call of a stage's handler."""
+    """Open the groups pipeline. ``around`` wraps every call to a stage's handler."""
     values = Settings(database_url=url, **settings)
     work = Batuta(url, clock=clock, extension=Extension(migrations=migrations()), settings=values)
     add_guards(work, values)
@@ -159,7 +159,7 @@ def _open(stage: Stage, instead: dict[str, Handler], around: Around | None) -> H
 
 
 async def waits(mesa: Bancada, line: str) -> str:
-    """Create a vacancy that waits for review, and return its id."""
+    """Create a vacancy that is waiting for review, and return its id."""
     await mesa.dizem("plantão\n" + line)
     await mesa.trabalha()
     return str((await mesa.one("SELECT id FROM vagas_grupo WHERE status = 'aguardando_revisao'"))["id"])

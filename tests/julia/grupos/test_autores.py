@@ -1,4 +1,4 @@
-"""Messages of a blocked author are not read, on both databases, until an operator lifts the block."""
+"""Messages from a blocked author are not read until an operator lifts the block. The tests run on both databases."""
 
 import pytest
 
@@ -70,7 +70,7 @@ async def test_block_covers_every_address_of_the_author(mesa: Bancada, first: st
 
 
 async def test_block_rejects_vagas_posted_under_another_address(mesa: Bancada) -> None:
-    """When the vagas were posted, their hidden address was not yet linked to the author."""
+    """When the vagas were posted, the author's hidden address had not yet been linked to the author."""
     await mesa.dizem("plantão\n" + vaga("Vila Inventada"), autor=LID)
     await mesa.dizem("plantão\n" + vaga("Vila Sonhada"), autor=PHONE)
     await mesa.trabalha()

@@ -1,4 +1,6 @@
-"""Names of the groups at the gateway, on both databases: queried in small batches, stored, refreshed, and never logged."""
+"""Group names are queried from the gateway in small batches, stored, refreshed, and never logged. The tests run on both
+databases.
+"""
 
 from datetime import timedelta
 
@@ -16,7 +18,7 @@ OUTRO = "120363000000000002@g.us"
 
 
 class Line:
-    """A gateway that knows some groups. ``asked`` has pairs of instance and group."""
+    """A gateway that knows some of the groups. ``asked`` contains the instance and the group of each request."""
 
     def __init__(self, nomes: dict[str, str | None], instead: Unavailable | None = None) -> None:
         self.nomes, self.instead = nomes, instead

@@ -1,4 +1,6 @@
-"""Hand-offs for tests, on the application of an ``Office``: a poster, a doctor and a vacancy of a group."""
+"""Helpers that prepare hand-offs for tests on the application of an ``Office``: a poster, a doctor and a vacancy from a
+group.
+"""
 
 from datetime import timedelta
 from typing import Any
@@ -34,7 +36,7 @@ async def group_vaga(office: Office, poster: str | None = POSTER, **values: Any)
 
 
 async def turn_on(office: Office, on: bool = True) -> None:
-    """Set the switch of the hand-offs. Let the chips send without a pause, so that one run of the worker sends every
+    """Turn on the switch for hand-offs. Let the chips send without pauses, so that one run of the worker sends every
     due message.
     """
     await write(office.work.database, "UPDATE chips SET delay_minimo_segundos = 0")
@@ -42,7 +44,7 @@ async def turn_on(office: Office, on: bool = True) -> None:
 
 
 async def open_handoff(office: Office, doctor: str, **values: Any) -> str:
-    """Open a hand-off while the switch is on. Its first message is sent."""
+    """Turn on the switch for hand-offs, open a hand-off, and send its first message."""
     await turn_on(office)
     opened = await handoffs(office).abrir(await group_vaga(office, **values), doctor, por="gestora", motivo="pedido")
     await office.works()

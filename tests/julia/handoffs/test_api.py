@@ -1,4 +1,4 @@
-"""Hand-offs over HTTP, in the terminal, and through the link that the poster gets."""
+"""Hand-offs over HTTP, in the terminal, and through the link that the poster receives."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ async def julia(database_url: str) -> AsyncIterator[Julia]:
 
 
 async def parties(work: Batuta) -> tuple[str, str]:
-    """Add a vacancy of a group, and a doctor."""
+    """Add a vacancy from a group, and a doctor."""
     day = (work.clock.now().astimezone(work.zone) + timedelta(days=9)).date()
     nova = NovaVaga(
         hospital="Hospital Fictício", especialidade="pediatria", data=day, periodo=Periodo.NOTURNO, novo_hospital=True,

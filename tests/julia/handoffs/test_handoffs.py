@@ -1,5 +1,5 @@
-"""A hand-off is opened once, reminds in sending hours, ends once, and informs the doctor. The tests run on both
-databases.
+"""A hand-off is opened once, sends reminders within the sending hours, ends once, and informs the doctor. The tests run
+on both databases.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The reply of a poster: negations are read first, and doubtful replies decide nothing."""
+"""How a poster's reply is read: negations are recognised first, and doubtful replies decide nothing."""
 
 import pytest
 

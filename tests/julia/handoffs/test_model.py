@@ -1,4 +1,4 @@
-"""The time limit of a hand-off and its reminders, tested without a database."""
+"""The time limit for a hand-off and its reminders, tested without a database."""
 
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo

@@ -1,4 +1,6 @@
-"""Every answer of the gateway becomes one of a few results. The gateway here is a real server on loopback."""
+"""Every response from the gateway is mapped to one of a few results. In these tests the gateway is a real server on
+loopback.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Events of the gateway about a message, in the many forms of messengers and their tools."""
+"""The gateway's events about messages, in the many formats of messengers and their tools."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Every body posted to our webhook is read without an error, and a hidden address never becomes a number."""
+"""Every request body posted to our webhook is read without an error, and a hidden address never becomes a number."""
 
 from datetime import UTC, datetime
 from typing import Any

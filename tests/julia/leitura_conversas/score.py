@@ -1,7 +1,7 @@
-"""Figures of the reader on the labelled sentences, per author: ``python -m tests.julia.leitura_conversas.score``.
+"""Score the reader on the labelled sentences of each author: ``python -m tests.julia.leitura_conversas.score``.
 
-Development authors are read by a model that did not see them (``validacao.json``). The command prints figures but no
-sentence, so that the people who change the reader do not know the sentences of the unseen authors.
+A development author's sentences are read by a model that was not trained on them (``validacao.json``). The command
+prints scores but no sentence, so that the people who change the reader do not see the sentences of the unseen authors.
 """
 
 import json
@@ -16,7 +16,7 @@ VALIDATION = Path(__file__).parent / "validacao.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """Numbers of sentences of one author that were read correctly and wrongly."""
+    """How many of one author's sentences were read correctly, and how many wrongly."""
 
     wishes: int  # number of sentences labelled certo or provavel
     heard: int  # how many of these were read as certo or provavel
@@ -55,7 +55,9 @@ def score_unseen(autor: str) -> Score:
 
 
 def validated() -> dict[str, Score]:
-    """Return the figures of each development author, read by a model that was trained without the author."""
+    """Return the scores of each development author, whose sentences are read by a model that was trained without
+    them.
+    """
     read = json.loads(VALIDATION.read_text(encoding="utf-8"))
     return {autor: Score(**figures) for autor, figures in read["authors"].items()}
 

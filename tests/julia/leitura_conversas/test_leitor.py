@@ -1,4 +1,4 @@
-"""The reader of inbound texts: class, opt-out, spelling, quotations, time."""
+"""The reader of inbound texts: message class, opt-out, spelling, quotations and time."""
 
 import time
 

@@ -88,9 +88,9 @@ LIMITS = {"opt_out": 0.55, "certo": 0.95, "request": -0.5}
 
 @dataclass(frozen=True)
 class Exemplos:
-    """Features (one row per text) and labels (one column per output) of the sentences of one author, including copies.
-    The features are one matrix for each view of the opt-out. ``parts`` has the single sentences of the texts. ``owners`` has
-    the row of the text to which each sentence belongs. ``complete`` says which texts have a labelled class.
+    """Features (one row per text) and labels (one column per output) of one author's sentences, including copies. Each
+    view of the opt-out has its own feature matrix. ``parts`` contains the individual sentences of the texts, and
+    ``owners`` the row of the text to which each sentence belongs. ``complete`` says which texts have a labelled class.
     """
 
     texts: Sequence[Any]
@@ -186,8 +186,8 @@ def _fit(rows: Any, wanted: Any, importance: Any, written: Any, output: str) -> 
 
 @dataclass(frozen=True)
 class Notas:
-    """The scores of the sentences of one author: the inputs of the calibration, whether a text has several sentences,
-    and the score of every output.
+    """The scores of one author's sentences: the inputs of the calibration, whether each text has several sentences, and
+    the score of every output.
     """
 
     evidence: Any
@@ -206,8 +206,8 @@ def rate(each: Exemplos, weights: Any, bias: Any) -> Notas:
 
 
 def calibrate(rated: Mapping[str, Notas], examples: Mapping[str, Exemplos], but: str = "") -> tuple[Any, Any]:
-    """Fit the logistic combinations for texts of one sentence and for longer texts, on the authors that the model did not
-    see.
+    """Fit one logistic combination for texts of one sentence and another for longer texts, on authors that the model
+    has not seen.
     """
     chosen = [autor for autor in HONEST if autor != but]
     evidence = np.concatenate([rated[autor].evidence for autor in chosen])
@@ -259,7 +259,7 @@ def _figures(autor: str, rated: Mapping[str, Notas], examples: Mapping[str, Exem
 
 
 def curve(rated: Mapping[str, Notas], examples: Mapping[str, Exemplos]) -> dict[str, dict[str, float]]:
-    """Return recall and false alarms of all unseen authors together, for each limit of the probability."""
+    """Return recall and false alarms of all unseen authors together, for each probability threshold."""
     wanted = np.concatenate([examples[autor].labels[:, 0] > 0 for autor in HONEST])
     likely = np.concatenate([likelihood(rated[autor], calibrate(rated, examples, autor)) for autor in HONEST])
     return {
@@ -311,7 +311,7 @@ def _named(values: Any, names: Sequence[str]) -> dict[str, float]:
 
 
 def _rate_unseen(fold: Sequence[str], examples: Mapping[str, Exemplos]) -> dict[str, Notas]:
-    """Score the sentences of the authors of a fold with the weights of all other authors."""
+    """Score the sentences of the authors in a fold, using weights that were fitted on all other authors."""
     weights, bias = fit_weights({name: each for name, each in examples.items() if name not in (*fold, *AIMED)})
     return {autor: rate(examples[autor], weights, bias) for autor in fold}
 

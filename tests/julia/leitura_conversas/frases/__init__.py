@@ -1,7 +1,7 @@
-"""Labelled sentences, one file per author: ``dev`` for development, ``unseen`` only for figures.
+"""Labelled sentences, one file per author: ``dev`` for development, ``unseen`` only for computing scores.
 
-People who change the reader read only the sentences of ``dev``. Commands and tests print figures of ``unseen``, but no
-sentence.
+People who change the reader may read only the sentences in ``dev``. Commands and tests print scores for ``unseen``, but
+none of its sentences.
 """
 
 import hashlib
@@ -36,13 +36,13 @@ def sentences(part: str, autor: str) -> Iterator[Rotulada]:
 
 
 def digest() -> int:
-    """Return a checksum of the input of the training: the labels, the features and the sentences with slots."""
+    """Return a checksum of the training input: the labels, the features and the sentences with slots."""
     return _digest(each=1)
 
 
 def digest_of_sample() -> int:
-    """Return a checksum of the input of ``digest``, with the features of one sentence in ten and the text of every
-    sentence. The features of all sentences take ten times as long.
+    """Return a checksum of part of the training input: the text of every sentence, but the features of only one
+    sentence in ten. Computing the features of all sentences takes ten times as long.
     """
     return _digest(each=10)
 
@@ -66,5 +66,5 @@ def _numbers(texto: str) -> list[list[int]]:
 
 
 def digest_of_weights() -> str:
-    """Return a checksum of the files that the training writes for the reader."""
+    """Return a checksum of the files that the training script writes for the reader."""
     return hashlib.sha256(b"".join(file.read_bytes() for file in FILES)).hexdigest()
