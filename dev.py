@@ -118,10 +118,9 @@ def run_phase(times: "Times", name: str, selection: list[str], per_core: float) 
 
 
 def repeat(times: "Times", phase: str, failed: list[str]) -> int:
-    """Run the failed tests of a phase once more, without other tests, and return the exit code of that run.
+    """Run a phase's failed tests once more, without the other tests, and return the exit code of that run.
 
-    A test that passes in the repetition is flaky. It does not stop the release, but its name is printed and it must be
-    corrected.
+    A test that passes this time is flaky. It does not stop the release, but its name is printed and it must be fixed.
     """
     code = times.run(f"{phase}, repeated", str(PYTHON), "-m", "pytest", *failed)
     times.unsteady += [] if code else failed
@@ -138,8 +137,8 @@ class Times:
         self._began = time.monotonic()
 
     def run(self, phase: str, *command: str, quiet: bool = False) -> int:
-        """Run a command as a phase and return its exit code. Its processor time does not include servers, which detach
-        themselves.
+        """Run a command as a phase and return its exit code. The phase's processor time does not include servers,
+        because they detach themselves.
         """
         began = time.monotonic()
         with subprocess.Popen(command, stdout=subprocess.DEVNULL if quiet else None) as process:
@@ -247,8 +246,8 @@ def site(rest: list[str]) -> int:
 
 
 def wheel(rest: list[str]) -> int:
-    """Build the wheel of the library, without application, tests and examples. The build needs the package index for
-    hatchling.
+    """Build the library's wheel, without the application, tests and examples. The build downloads hatchling from the
+    package index.
     """
     uv = shutil.which("uv")
     pip = [sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--no-deps", "-q", "-w", "dist", "."]
@@ -302,8 +301,8 @@ def ensure(lock_file: Path) -> None:
 
 
 def ensure_peers() -> None:
-    """Install each other task queue in its own environment. If one cannot be installed, it is skipped, and the
-    benchmark reports that.
+    """Install each of the other task queues in its own environment. If one cannot be installed, skip it; the benchmark
+    then reports that.
     """
     for lock_file in sorted(PEER_LOCKS.glob("*.lock")):
         folder = PEERS / lock_file.stem

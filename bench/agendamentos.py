@@ -1,4 +1,4 @@
-"""Measure how fast appointments are accepted and read, on one SQLite file: ``python -m bench.agendamentos
+"""Measure how fast appointments are accepted and read, using one SQLite file: ``python -m bench.agendamentos
 [FILE.xlsx]``.
 """
 
@@ -60,7 +60,9 @@ async def _measure(content: bytes) -> None:
 
 
 async def _uploaded(api: Any, content: bytes) -> dict[str, Any]:
-    """Upload the file as a client does: multipart, with a token. The response arrives when every row is stored."""
+    """Upload the file as a client does: as a multipart request with a token. The response arrives when every row is
+    stored.
+    """
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app=api), base_url="http://bench", timeout=60
     ) as client:

@@ -2,10 +2,11 @@
 machine and on loopback.
 
 The server and the attacker run in separate processes. A normal client requests ``GET /jobs`` with a new connection each
-time. Each attack is repeated ``ROUNDS`` times. In each round the client is measured alone and then during the attack,
-because the load of other programs changes over time. The attacker sends wrong tokens with ``AT_ONCE`` connections, or
-keeps connections with unfinished headers open until the server has closed them all. The client notices an attack if its
-median is more than ``NOTICED`` times the median alone. The run ends by itself within ``LIMIT`` seconds.
+time. Each attack is repeated ``ROUNDS`` times. In each round the client is measured first alone and then during the
+attack, because other programs' load changes over time. The attacker sends wrong tokens with ``AT_ONCE`` connections, or
+keeps connections with unfinished headers open until the server has closed them all. An attack is noticeable if the
+client's median is more than ``NOTICED`` times its median without the attack. The run ends by itself within ``LIMIT``
+seconds.
 """
 
 import asyncio
@@ -109,7 +110,7 @@ async def say(
 
 
 async def normal(port: int, ends: asyncio.Future[Any]) -> list[float]:
-    """Act as a normal client until ``ends``, and return how many seconds each answer took."""
+    """Act as a normal client until ``ends``, and return how many seconds each response took."""
     took = []
     while not ends.done():
         began = time.monotonic()
@@ -146,7 +147,7 @@ async def measure(pid: int, port: int) -> None:
 
 
 async def attacked(port: int, kind: str) -> tuple[list[float], str]:
-    """Run one attack. Return how many seconds each answer to a normal client took, and the report of the attacker."""
+    """Run one attack. Return how many seconds each response to the normal client took, and the attacker's report."""
     attacker = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "bench.attacks", kind, str(port), cwd=ROOT, stdout=asyncio.subprocess.PIPE
     )
@@ -173,7 +174,7 @@ async def attack(port: int, kind: str) -> int:
 
 
 async def half_open(port: int) -> int:
-    """Open connections and send headers that never end, a byte from time to time, until the server has closed all the
+    """Open connections and send endless headers, one byte from time to time, until the server has closed all the
     connections.
     """
     print("begun", flush=True)
@@ -196,7 +197,9 @@ async def half_open(port: int) -> int:
 
 
 async def wrong_tokens(port: int) -> int:
-    """Send a part of the wrong tokens with ``AT_ONCE`` connections at the same time, each as fast as the server answers."""
+    """Send this process's share of the wrong tokens over ``AT_ONCE`` concurrent connections, each as fast as the server
+    responds.
+    """
     print("begun", flush=True)
     began, numbers, answers = time.monotonic(), iter(range(WRONG // ROUNDS)), Counter[int]()
 

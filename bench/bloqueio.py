@@ -1,4 +1,4 @@
-"""Measure how long the reader of messages blocks the event loop of its worker, with texts of 64 KiB: ``python -m
+"""Measure how long the message reader blocks its worker's event loop when it reads texts of 64 KiB: ``python -m
 bench.bloqueio``.
 
 The reader runs in a thread, as in the worker, while a task on the event loop wakes up every millisecond. Between two

@@ -1,7 +1,7 @@
-"""The contenders: our store, and bare drivers that do the same work with as little code as possible and equal
+"""The contenders: our store, and bare drivers that do the same work with as little code as possible and with equal
 durability.
 
-Every contender starts with its own empty table and reports success only when the row is on disk.
+Every contender starts with an empty table of its own, and reports success only when the row is on disk.
 """
 
 import asyncio
@@ -53,8 +53,8 @@ class Contender(Protocol):
         ...
 
     async def insert_until(self, ends: float, numbers: Iterator[int]) -> int:
-        """Insert rows until ``time.perf_counter()`` reaches ``ends``, while other tasks read. Return the number of
-        inserted rows.
+        """Insert rows until ``time.perf_counter()`` reaches ``ends``, while other tasks are reading. Return the number
+        of rows inserted.
         """
         ...
 
@@ -145,7 +145,7 @@ class BareSqlite:
 
 
 class SameThread:
-    """SQLite on the event loop's thread. It blocks the event loop, so no server could work like this."""
+    """SQLite on the event loop's thread. It blocks the event loop, so it would not be usable in a server."""
 
     def __init__(self, file: Path) -> None:
         self._here = BareSqlite(file)
@@ -279,7 +279,7 @@ async def _insert(connections: Connections, number: int) -> None:
 
 
 class OneConnection:
-    """One connection that all tasks use in turn, because asyncpg refuses a second statement while one runs."""
+    """One connection that all tasks use in turn, because asyncpg refuses a second statement while one is running."""
 
     def __init__(self, connection: "Connection") -> None:
         self._connection = connection
@@ -317,4 +317,6 @@ async def bare_asyncpg_pool(url: str) -> AsyncIterator[Contender]:
 
 
 async def _leave_as_it_is(connection: "Connection") -> None:
-    """Skip the reset of a released connection. No contender leaves session state after its transaction."""
+    """Skip the reset of a released connection, because no contender leaves session state behind after its
+    transaction.
+    """

@@ -1,9 +1,9 @@
 """`python -m bench.dashboard`: the dashboard on PostgreSQL with a million executions and a million items.
 
 It measures every page, the claims of a busy queue without and with twenty live viewers, and a bulk retry of 100,000
-items while that queue is busy. Wall times include the load of the machine; processor times are those of the API process
-and of all processes of the server. ``--rows`` makes the tables smaller, for a first impression. The last table compares
-each figure with its target, and the exit code is 1 if a target is missed.
+items while that queue is busy. Wall times include other load on the machine; processor times are those of the API
+process and of all the server's processes. ``--rows`` makes the tables smaller, for a quick first impression. The last
+table compares each figure with its target, and the exit code is 1 if a target is missed.
 """
 
 import argparse
@@ -162,9 +162,7 @@ async def measure(rows: int, repeats: int, rounds: int) -> list[Target]:
 
 
 async def fill(rows: int) -> dict[str, str]:
-    """Fill the table of executions and the table of items. Return the id of one failed execution and of one failed
-    item.
-    """
+    """Fill the executions table and the items table. Return the ids of a failed execution and a failed item."""
     began, connection = time.monotonic(), await asyncpg.connect(os.environ["DATABASE_URL"])
     await connection.execute(_EXECUTIONS, rows, JOBS)
     await connection.execute(_ITEMS, rows, DEAD, READY, CAUSES)
@@ -248,7 +246,7 @@ def _of(values: Sequence[float], *shares: float) -> list[str]:
 
 
 async def claims(made: Any, base: str, rounds: int, spent: Callable[[], float]) -> list[Target]:
-    """Claim and settle items of a separate queue, alternately without and with viewers."""
+    """Claim and settle items from a separate queue, alternately without and with viewers."""
     busy, cost = BusyQueue(made), 0.0
     took: dict[str, list[float]] = {"alone": [], "beside viewers": []}
     for n in range(rounds):
@@ -269,8 +267,8 @@ async def claims(made: Any, base: str, rounds: int, spent: Callable[[], float]) 
 
 @asynccontextmanager
 async def viewers(base: str) -> AsyncIterator[None]:
-    """Keep pages of the dashboard open, with all viewers in one separate process. The block begins when every viewer
-    follows its page.
+    """Keep pages of the dashboard open, with all viewers in one separate process. The block begins when every viewer is
+    receiving updates for its page.
     """
     command = [sys.executable, "-m", "bench.viewers", base, str(VIEWERS)]
     process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
@@ -287,8 +285,8 @@ async def viewers(base: str) -> AsyncIterator[None]:
 
 
 class BusyQueue:
-    """A queue with continuous work. Each claim leases ten items, which are never settled, and is followed by ten new
-    items.
+    """A queue that is continuously in use. Each claim leases ten items, which are never settled, and is followed by ten
+    new items.
     """
 
     def __init__(self, made: Any) -> None:

@@ -1,5 +1,5 @@
-"""Measure how many group messages per second pass through all stages, read by rules only, on one SQLite file: ``python
--m bench.grupos``.
+"""Measure how many group messages per second pass through all stages, using one SQLite file and only the rules:
+``python -m bench.grupos``.
 """
 
 import asyncio

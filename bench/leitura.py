@@ -1,5 +1,5 @@
-"""Measure the rule-based reader: ``python -m bench.leitura`` prints messages per second, and the time for long texts of
-doubling size.
+"""Measure the rule-based reader: ``python -m bench.leitura`` prints messages per second, and the time for long texts,
+each twice as long as the one before.
 """
 
 import sys

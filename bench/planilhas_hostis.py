@@ -1,6 +1,6 @@
-"""Measure the cost of hostile files, each read in a fresh process: ``python -m bench.planilhas_hostis``.
+"""Measure what it costs to read hostile files, each in a fresh process: ``python -m bench.planilhas_hostis``.
 
-Memory is the growth of this process since it was idle, plus the whole child process that opens the file.
+Memory is the growth of this process since it was idle, plus all memory of the child process that opens the file.
 """
 
 import asyncio
@@ -88,8 +88,8 @@ async def _read(path: Path) -> dict[str, object]:
 
 
 class Watch(threading.Thread):
-    """Thread that samples the peak memory of child processes every few milliseconds. The operating system's figure for
-    a finished child would include memory of its parent.
+    """Thread that samples the child processes' peak memory every few milliseconds. The operating system's figure for a
+    finished child would include memory inherited from its parent.
     """
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
-"""Measure the processor time of the server for one request: ``python -m bench.refusals``. Everything runs on this
-machine and on loopback.
+"""Measure how much processor time the server spends on one request: ``python -m bench.refusals``. Everything runs on
+this machine and on loopback.
 
-Each request uses a new connection. Until a client reaches the limit of refused requests, the server checks its wrong
+Each request uses a new connection. Until a client reaches the limit on refused requests, the server checks its wrong
 credential and answers 401. After that, the server reads only the raw head of the request and refuses it. The client
-runs in this process; only the processor time of the server counts, because other programs use the machine too.
+runs in this process; only the server's processor time counts, because other programs use the machine too.
 """
 
 import asyncio

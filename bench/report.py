@@ -60,7 +60,7 @@ def cpu_model() -> str:
 
 
 def filesystem(folder: Path) -> str:
-    """Return the kind of filesystem of a folder, or "unknown"."""
+    """Return the type of the filesystem that contains a folder, or "unknown"."""
     try:
         mounts = [line.split() for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
     except OSError:

@@ -1,5 +1,5 @@
-"""Write the tables of a benchmark into ``RESULTS.md``. Two markers, at its start and its end, enclose each section that
-a benchmark writes. People write the text outside the markers.
+"""Write the tables of a benchmark into ``RESULTS.md``. Each section that a benchmark writes is enclosed by a start
+marker and an end marker. People write the text outside the markers.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Figures of the scheduler: lateness of a fire, cost of many simultaneous fires, and the effect of batch jobs on live
+"""Figures for the scheduler: how late fires are, what many simultaneous fires cost, and how batch jobs affect live
 work.
 
 The clock runs sixty times as fast as real time (``RATE``). Every figure is in real milliseconds.
@@ -66,7 +66,7 @@ async def catalogue(url: str, seconds: float) -> str:
 
 
 async def live(url: str, flood: int, seconds: float) -> str:
-    """Measure the lateness of a critical job that fires every minute, while batch jobs occupy all places of another
+    """Measure how late a critical job that fires every minute is, while batch jobs occupy all slots of another
     category.
     """
     work = Batuta(url, clock=FastClock.start(MONDAY, RATE), lease=timedelta(minutes=10))
@@ -77,7 +77,7 @@ async def live(url: str, flood: int, seconds: float) -> str:
 
 
 async def crowd(url: str) -> str:
-    """Measure the dispatcher's own work at an instant with many fires. The jobs themselves do not run."""
+    """Measure the dispatcher's own work when many fires are due at the same instant. The jobs themselves do not run."""
     clock = FakeClock()
     work = Batuta(url, timezone="UTC", clock=clock)
     for number in range(CROWD):

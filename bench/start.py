@@ -1,8 +1,8 @@
-"""Measure start and idle state: processor time of short commands, and memory and idle processor time of ``batuta up``
-with Julia.
+"""Measure starting and idling: the processor time of short commands, and the memory and idle processor time of ``batuta
+up`` with Julia.
 
-Durations of commands are processor time (user and system), because other programs use the machine too. Memory is given
-twice: RSS counts shared pages in every process, PSS divides them by the number of processes.
+The durations of commands are processor time (user and system), because other programs use the machine too. Memory is
+given twice: RSS counts shared pages in every process, PSS divides them by the number of processes.
 """
 
 import json
@@ -36,7 +36,7 @@ MEGABYTE = 1024
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A figure, its limit and whether the limit is met. ``shown`` is the figure with its spread."""
+    """A figure, its limit and whether the limit is met. ``shown`` is the figure with its spread, as text."""
 
     name: str
     bound: float
@@ -50,7 +50,7 @@ class Row:
 
 
 def figures(folder: Path, *, quick: bool) -> str:
-    """Measure everything and return the table."""
+    """Take all measurements and return the table."""
     with tempfile.TemporaryDirectory(prefix="batuta-bench-", dir=folder) as inside:
         env = environment(Path(inside))
         batuta(env, "migrate")
@@ -119,7 +119,9 @@ def together(
     *,
     quick: bool,
 ) -> list[Row]:
-    """Start Julia twice. Measure the second start, and the memory and processor time of the idle processes."""
+    """Start Julia twice. Measure the second start, and the memory and processor time of the processes while they are
+    idle.
+    """
     with started(words, env, folder):
         pass
     with started(words, env, folder) as running:
@@ -206,7 +208,7 @@ def answers(port: str) -> Callable[[], bool]:
 
 
 def logged(log: Path, event: str) -> list[dict[str, str]]:
-    """Return the complete lines of the log whose event begins with this pattern."""
+    """Return the complete log lines whose event begins with this pattern."""
     finished, _, _ = log.read_text().rpartition("\n")
     lines = [json.loads(line) for line in finished.splitlines() if line.startswith("{")]
     return [each for each in lines if re.match(event, each["event"])]

@@ -1,7 +1,7 @@
-"""Measure small transactions, alone and concurrent, and reads at the same time.
+"""Measure small transactions, one at a time and concurrent, and reads during writes.
 
-In each repeat, every workload runs with all contenders of a contest, directly one after the other, so that disturbances
-of the machine affect all contenders. Each repeat starts with another contender.
+In each repeat, every workload runs with all contenders of a contest, one directly after another, so that disturbances
+on the machine affect all of them. Each repeat starts with a different contender.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ Workload: TypeAlias = Callable[[Contender, Rows, float], Awaitable[Rates]]
 
 
 class RowsLost(Exception):
-    """Raised if a contender reported success for rows that are missing, so that its figures are worthless."""
+    """Raised if a contender reported success for rows that are missing, which makes its figures worthless."""
 
 
 def sqlite_contest(title: str, folder: Path) -> Contest:
@@ -84,7 +84,7 @@ def sqlite_contest(title: str, folder: Path) -> Contest:
 
 
 def without(file: Path) -> Path:
-    """Delete the file and return its path, because writing to a file that has already grown would be faster."""
+    """Delete the file and return its path, because writing to a file that has already grown is faster."""
     for left in file.parent.glob(f"{file.name}*"):
         left.unlink()
     return file
@@ -174,15 +174,15 @@ WORKLOADS: tuple[Workload, ...] = (
 
 
 async def rate(act: Callable[[], Awaitable[object]], tasks: int, seconds: float) -> float:
-    """Return the operations per second. Every started operation is awaited and counted with its time."""
+    """Return the operations per second. Every operation that was started is awaited, and counts with its duration."""
     started = time.perf_counter()
     done = await asyncio.gather(*(count_until(started + seconds, act) for _ in range(tasks)))
     return sum(done) / (time.perf_counter() - started)
 
 
 def syncs_per_second(folder: Path, seconds: float) -> float:
-    """Return how many times per second the disk can sync now. Each sync follows the write of one page into an existing
-    file, as in a commit.
+    """Return how many times per second the disk can currently sync. As in a commit, each sync follows the write of one
+    page into an existing file.
     """
     with tempfile.NamedTemporaryFile(dir=folder, buffering=0) as log:
         log.write(bytes(LOG_PAGES * PAGE))

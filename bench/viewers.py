@@ -1,7 +1,8 @@
-"""`python -m bench.viewers BASE COUNT`: open pages of the dashboard and follow their updates, as browsers do.
+"""`python -m bench.viewers BASE COUNT`: open dashboard pages and follow their updates, as browsers do.
 
-The viewers run in a separate process and only count bytes, because browsers run on other machines and cost this one
-nothing. The process prints ``open`` when every viewer follows its page, and ends when its standard input is closed.
+The viewers run in a separate process and only count bytes, because real browsers run on other machines and use no
+processor time on this one. The process prints ``open`` when every viewer is following its page, and exits when its
+standard input is closed.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ VIEWED = ("", "/tarefas", "/tarefas/job_7", "/filas", "/filas/default?estado=dea
 
 
 async def follow(base: str, number: int, opened: asyncio.Semaphore) -> None:
-    """Load a page and read its stream. The server ends a stream after some minutes; then the viewer opens it again."""
+    """Load a page and read its stream. The server ends a stream after some minutes; the viewer then opens a new one."""
     path = VIEWED[number % len(VIEWED)]
     await load(base + path)
     while True:

@@ -1,5 +1,5 @@
-"""Example of a task with guards: it delivers in opening hours at a limited rate, and pauses while the gateway is
-broken.
+"""Example of a task with guards: it delivers only during opening hours and at a limited rate, and pauses while the
+gateway is failing.
 """
 
 from datetime import time, timedelta

@@ -69,8 +69,8 @@ async def _read(work: Batuta, sql: str) -> list[dict[str, Any]]:
 
 
 def _schedule(evidence: Evidence) -> Iterator[str]:
-    """Yield the broken promises of the schedule: every fire of the day must have one row, and every row must have a
-    fire.
+    """Yield the broken promises about the schedule: every fire of the day must have one row, and every row must belong
+    to a fire.
     """
     begins, ends = evidence.starts, evidence.ends
     fires = Counter(
@@ -95,8 +95,8 @@ def _schedule(evidence: Evidence) -> Iterator[str]:
 
 
 def _messages(evidence: Evidence) -> Iterator[str]:
-    """Yield the broken promises of the messages: each message is sent at most once, at a permitted time, never after an
-    opt-out, and its row agrees with the receipt.
+    """Yield the broken promises about messages: each message is sent at most once, at a permitted time and never after
+    an opt-out, and its row agrees with the receipt.
     """
     by_id = {
         without_account(row["provider_message_id"]): row for row in evidence.messages if row["provider_message_id"]

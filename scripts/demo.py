@@ -63,7 +63,7 @@ TELEGRAM_QUESTION = "Oi! Tem plantão de pediatria essa semana?"
 
 @dataclass
 class World:
-    """The simulator, Julia's process and the clock that both follow."""
+    """The simulator, Julia's process and the clock that both use."""
 
     plan: Plan
     clock: JumpClock
@@ -136,7 +136,7 @@ class World:
         return (await self.api.get(path)).raise_for_status().json()
 
     async def deliver(self) -> None:
-        """Deliver all webhooks of the gateway that are due."""
+        """Deliver all of the gateway's webhooks that are due."""
         while isinstance(await self.app.state.evolution.carteiro.tick(), Again):
             pass
 
@@ -284,7 +284,7 @@ class Day:
         self.say("created", day=self.texts.day(self.starts + timedelta(days=day)), periodo=made["periodo"])
 
     async def create_shifts_of_today(self) -> None:
-        """Create two shifts of this morning. One has a doctor and is confirmed in the afternoon. The other has no
+        """Create two shifts for this morning. One has a doctor and is confirmed in the afternoon. The other has no
         doctor and expires.
         """
         await self.create("hoje", 0, "diurno", hora_inicio="07:00", hora_fim="13:00", valor=900)
@@ -317,7 +317,7 @@ class Day:
         self.say("received", name=self.names[number], text=text)
 
     async def talk_on_telegram(self) -> None:
-        """Add an account by command, and let a doctor write on Telegram. Julia answers the doctor, and an operator
+        """Add an account with a command, and let a doctor write on Telegram. Julia answers the doctor, and an operator
         writes too.
         """
         world, mundo, number = self.world, self.world.telegram, number_of(ON_TELEGRAM)
@@ -423,7 +423,7 @@ def telegram_receipt(receipt: TelegramReceipt) -> Receipt:
 
 
 def _working_day(now: datetime) -> datetime:
-    """Return the start of the next working day that is not a Monday. On such a day all windows open."""
+    """Return the start of the next working day other than a Monday. On such a day every window opens."""
     days = next(n for n in range(1, 8) if (now + timedelta(days=n)).weekday() in (1, 2, 3))
     return (now + timedelta(days=days)).replace(hour=0, minute=0, second=0, microsecond=0)
 

@@ -170,7 +170,7 @@ async def _simulate(plano: Plano) -> None:
 
 def note(plano: Plano, *words: str) -> None:
     """Append one line with a single write, so that lines of several processes do not mix and a killed process leaves
-    only whole lines.
+    only complete lines.
     """
     file = os.open(Path(plano.folder) / "notes", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:

@@ -48,7 +48,7 @@ class Finding:
 
 
 def collect() -> list[Expression]:
-    """Import every module. Return the regular expressions that files of the program compiled."""
+    """Import every module. Return the regular expressions that the program's files compiled."""
     found: dict[tuple[Any, int], Expression] = {}
     original = re._compile  # type: ignore[attr-defined]
 
@@ -216,7 +216,7 @@ def uses_of(expression: Expression) -> frozenset[str]:
 
 
 def examine(expression: Expression, length: int = SHORT) -> Finding | None:
-    """Return a text for which the time of the expression grows faster than the length of the text, or None if no text
+    """Return a text on which the expression's running time grows faster than the text's length, or None if no such text
     was found.
     """
     uses, pattern = uses_of(expression), expression.compiled

@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def interpreter(version: str) -> Path | None:
-    """Return the interpreter of a version: from pyenv, or from the path."""
+    """Return the interpreter for a Python version, from pyenv or from the PATH."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     places = [*sorted(pyenv.glob(f"{version}.*/bin/python{version}"), reverse=True)]
     places += [Path(found) for found in (shutil.which(f"python{version}"), sys.executable) if found]

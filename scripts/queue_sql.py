@@ -1,4 +1,4 @@
-"""Write docs/queue-sql.md from the code. It shows the statements of a queue as the database receives them, for the
+"""Write docs/queue-sql.md from the code. The document shows a queue's statements as the database receives them, for the
 engine's table `tasks`.
 """
 

@@ -70,7 +70,7 @@ def copy_documents(source: Path) -> None:
 
 
 def links_of(document: Path) -> list[tuple[str, str]]:
-    """Return text and target of each link of a document to a file."""
+    """Return the text and the target of each link from a document to a file."""
     text = FENCE.sub("", document.read_text(encoding="utf-8"))
     return [(text, target) for text, target in LINK.findall(text) if "://" not in target]
 

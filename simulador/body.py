@@ -1,4 +1,4 @@
-"""Reads the JSON body of a request."""
+"""Reading the JSON body of a request."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from batuta.kernel import Json, dumps, loads
 
 
 class NotAnObject(Exception):
-    """The body is not a JSON object."""
+    """Raised if the request body is not a JSON object."""
 
 
 async def json_object(request: Request) -> Mapping[str, Json]:

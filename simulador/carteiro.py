@@ -99,7 +99,9 @@ class Carteiro:
         return Again() if rest <= 0 else Idle(self._clock.now() + timedelta(seconds=rest))
 
     async def drain(self, grace: timedelta) -> None:
-        """Drop undelivered events. The original gateway keeps retries in memory, and loses them too."""
+        """Drop the events that have not been delivered. The original gateway also keeps its retries in memory and loses
+        them on shutdown.
+        """
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()

@@ -9,7 +9,7 @@ from batuta.kernel import Json, dataclass
 
 
 class Unheard(Exception):
-    """The requested behaviour is invalid."""
+    """Raised if the requested behaviour is invalid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -116,7 +116,9 @@ class Evolution:
         return Mount(self.path, Starlette(routes=routes, exception_handlers=handlers))
 
     def forget(self) -> None:
-        """Delete the record of received calls. Instances and their messages stay, because they belong to the gateway."""
+        """Delete the record of received calls. Instances and their messages are kept, because they belong to the
+        gateway.
+        """
         self.recebidos.clear()
 
     async def welcome(self, request: Request) -> Response:

@@ -103,7 +103,7 @@ def application(stand_ins: Sequence[StandIn], *more: BaseRoute) -> Starlette:
 
 
 def keeper(app: Starlette, clock: Clock) -> Supervisor:
-    """Return a supervisor with the application's loops."""
+    """Return a supervisor that runs the application's loops."""
     supervisor = Supervisor(clock, Fanout())
     for loop in app.state.loops:
         supervisor.add(

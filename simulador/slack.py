@@ -1,4 +1,4 @@
-"""Simulated incoming webhooks of Slack. As in the original, responses are plain words instead of JSON. Every path is a
+"""Simulated Slack incoming webhooks. As in the original, responses are plain words instead of JSON. Every path is a
 webhook.
 """
 

@@ -85,7 +85,7 @@ class Mensagem:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A message that an account really sent, so that tests can check the sender."""
+    """A message that an account actually sent, so that tests can check the sender."""
 
     n: int
     at: str

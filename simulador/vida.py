@@ -37,7 +37,7 @@ Answer = Literal["answered", "cut", "500"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """A message that was really sent. ``answer`` is the response that its sender received."""
+    """A message that was actually sent. ``answer`` is the response that its sender received."""
 
     n: int
     at: str
@@ -69,7 +69,7 @@ class Vida:
         self._counts: Counter[str] = Counter()
 
     def left(self, instance: Instance, number: str, message: Mapping[str, Json], answer: Answer) -> None:
-        """Record a message as sent. The response to its sender may say otherwise."""
+        """Record a message as sent. The response to its sender may claim otherwise."""
         instance.messages.append(message)
         id, jid = key_of(message)
         text = str(_mapping(message["message"]).get("conversation", ""))
@@ -113,7 +113,9 @@ class Vida:
     def connection(
         self, instance: Instance, state: Literal["open", "connecting", "close"], code: int | None = None
     ) -> None:
-        """Change the connection state. A temporary close posts no event. The next event is the reconnection."""
+        """Change the connection state. A temporary close posts no event of its own; the next event is the one for the
+        reconnection.
+        """
         instance.state = state
         if state == "close":
             instance.code, instance.cut_off_at = code, self._clock.now()
@@ -141,7 +143,9 @@ class Vida:
             self._carteiro.later((2 * n + 1) * every, lambda: self.connection(instance, "open"))
 
     def new_id(self, instance: Instance, jid: str) -> str:
-        """Return the id of the nth message between an instance and a person. The id does not depend on other messages."""
+        """Return the id of the nth message between an instance and a person. The id does not depend on other
+        messages.
+        """
         whose = f"{instance.name} {jid}"
         return f"3EB0{self._chance.bits(64, 'id', whose, self._next(whose)):016X}"
 

@@ -1,5 +1,5 @@
-"""A failed test leaves its connections open. This plugin collects them at the end of the test, because later they would
-fail an unrelated test.
+"""A plugin that closes the connections left open by a failed test. It collects them as soon as the test ends, because
+later they would make an unrelated test fail.
 """
 
 import gc

@@ -1,4 +1,4 @@
-"""Independent reference implementations: slow, simple, and without code shared with the code that they check."""
+"""Independent reference implementations: slow and simple, and sharing no code with the code that they check."""
 
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -8,12 +8,12 @@ MINUTE = timedelta(minutes=1)
 
 
 def cron_fires(text: str, zone: ZoneInfo, start: datetime, end: datetime) -> list[datetime]:
-    """Return every fire in [start, end], found by walking through the minutes. If the expression has six fields, the
-    first has the seconds.
+    """Return every fire in [start, end], found by testing every minute. If the expression has six fields, the first one
+    specifies the seconds.
 
-    If minute or hour begins with *, the job fires in each real minute whose wall time matches. Otherwise it fires once
-    for each matching wall time: at its first real instant or, if a clock change skips it, at the first minute
-    afterwards.
+    If the minute or hour field begins with *, the job fires in each real minute whose wall time matches. Otherwise it
+    fires once for each matching wall time: at the first real instant with that time or, if a clock change skips it, at
+    the first minute after the change.
     """
     if len(text.split()) == 6:
         return _with_seconds(text, zone, start, end)
@@ -33,7 +33,9 @@ def cron_fires(text: str, zone: ZoneInfo, start: datetime, end: datetime) -> lis
 
 
 def _with_seconds(text: str, zone: ZoneInfo, start: datetime, end: datetime) -> list[datetime]:
-    """Return the fires with their seconds. Clocks change at whole minutes, so a skipped minute has one fire."""
+    """Return the fires with their seconds. Clocks change at whole minutes, so a minute that was skipped has only one
+    fire.
+    """
     second, _, minutes = text.partition(" ")
     minute, hour, *_ = minutes.split()
     follows = minute.startswith("*") or hour.startswith("*")

@@ -1,4 +1,4 @@
-"""A fake clock for work on a real database. No time passes while a statement runs."""
+"""A fake clock for tests that use a real database. The clock does not move while a statement is running."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
@@ -11,7 +11,7 @@ from batuta.testing import FakeClock
 
 
 class PacedClock(FakeClock):
-    """A FakeClock that waits for the statements of the engines it watches, however slow their database is."""
+    """A FakeClock that waits for the statements of the engines that it watches, however slow their database is."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -19,7 +19,7 @@ class PacedClock(FakeClock):
         self._changed = asyncio.Event()
 
     def watch(self, work: Batuta) -> None:
-        """Wait for the statements and transactions of ``work`` before time passes."""
+        """From now on, let time pass only when ``work`` has no statement or transaction in progress."""
         for path in work.connections:
             self._watch_path(path)
 

@@ -1,5 +1,5 @@
-"""Generous time limits for connections whose limits are not under test, so that a busy machine only makes the test
-slower.
+"""Generous time limits for connections whose limits are not being tested, so that a busy machine makes tests slower but
+does not make them fail.
 """
 
 from datetime import timedelta

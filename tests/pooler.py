@@ -1,7 +1,7 @@
-"""A PostgreSQL pooler in transaction mode in a hundred lines, for tests on machines without PgBouncer.
+"""A minimal PostgreSQL pooler in transaction mode, for tests on machines without PgBouncer.
 
-It refuses unknown start-up parameters, and gives a client a different server connection for each transaction. A program
-that relies on session state fails.
+It rejects unknown startup parameters, and gives each transaction of a client a different server connection. A program
+that relies on session state therefore fails.
 """
 
 import asyncio
@@ -42,14 +42,14 @@ class _Server:
 
 
 def through(port: int, url: str, query: str = "") -> str:
-    """Return the address of the same database behind the pooler at this port."""
+    """Return the URL of the same database through the pooler at this port."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=f"{parts.username}@127.0.0.1:{port}", query=query))
 
 
 class TransactionPooler:
-    """A pooler. ``ignored`` has start-up parameters that it accepts and drops, as PgBouncer's ignore_startup_parameters
-    does.
+    """A transaction pooler. ``ignored`` contains the startup parameters that it accepts and drops, like PgBouncer's
+    setting ignore_startup_parameters.
     """
 
     def __init__(self, server_port: int, ignored: frozenset[str] = frozenset()) -> None:
@@ -131,7 +131,7 @@ class TransactionPooler:
             client.linked.writer.write(_frame(kind, body))
 
     async def _taken(self, client: _Client) -> _Server:
-        """Take an idle server connection other than this client's last one, or open a new one."""
+        """Take an idle server connection other than the one that this client used last, or open a new one."""
         idle = self._idle.setdefault(client.database, deque())
         for server in idle:
             if server is not client.before:
@@ -160,8 +160,8 @@ class TransactionPooler:
                 return server
 
     async def _answers(self, server: _Server) -> None:
-        """Forward answers to the client that holds this server connection. The answer that ends a transaction releases
-        the connection.
+        """Forward responses to the client that holds this server connection. The response that ends a transaction
+        releases the connection.
         """
         try:
             while True:

@@ -1,7 +1,7 @@
-"""Real servers for the tests, found on the machine or taken from a wheel, started without root.
+"""Real servers for the tests. Their programs are installed on the machine or come from a wheel, and run without root.
 
-One server serves the whole run. Each test gets its own database, cloned from an empty template in a few hundredths of a
-second.
+One PostgreSQL server is used for the whole run. Each test has its own database, cloned from an empty template in a few
+hundredths of a second.
 """
 
 import asyncio
@@ -25,7 +25,9 @@ REQUIRED = os.environ.get("BATUTA_REQUIRE_SERVERS") == "1"
 
 
 def postgres_binaries() -> Path | None:
-    """Return the folder of initdb: from BATUTA_PG_BIN, in the wheel, or in the usual places of Debian and others."""
+    """Return the folder that contains initdb: from BATUTA_PG_BIN, from the wheel, or from the usual locations on Debian
+    and other systems.
+    """
     if folder := os.environ.get("BATUTA_PG_BIN"):
         return Path(folder)
     places = []
@@ -38,10 +40,10 @@ def postgres_binaries() -> Path | None:
 
 
 class Postgres:
-    """A PostgreSQL server. With ``durable``, commits wait for the disk as in production; tests that cut no power do not
-    need this.
+    """A PostgreSQL server. With ``durable``, commits wait for the disk as in production; tests that do not simulate a
+    power cut do not need this.
 
-    ``settings`` has lines of its configuration, added to the defaults.
+    ``settings`` contains configuration lines that are added to the defaults.
     """
 
     def __init__(self, base: Path, binaries: Path, *, durable: bool = False, settings: Sequence[str] = ()) -> None:
@@ -67,8 +69,8 @@ class Postgres:
 
     @contextmanager
     def database(self, like: str = "template1") -> Iterator[str]:
-        """Yield the address of a database, and drop the database afterwards, because a folder with hundreds of
-        databases takes half a minute to remove.
+        """Yield the URL of a database. Drop the database afterwards, because removing a folder with hundreds of
+        databases takes half a minute.
         """
         name = self.create(like)
         yield self.url(name)
@@ -111,7 +113,7 @@ class Postgres:
 class _AdminConnection:
     """A connection that stays open, because opening one takes as long as copying a database.
 
-    It has its own thread, because a fixture may be requested while an event loop runs.
+    It runs in its own thread, because a fixture may be requested while an event loop is running.
     """
 
     def __init__(self, url: str) -> None:
@@ -144,10 +146,10 @@ class _AdminConnection:
 def postgres_server(
     *, durable: bool = False, within: Path | None = None, counting: bool = False
 ) -> Iterator[Postgres | None]:
-    """Start a server, or yield None if this machine has no PostgreSQL. ``within`` is the folder for its files; None
-    means the temporary folder.
+    """Start a server, or yield None if PostgreSQL is not available. ``within`` is the folder for the server's files;
+    None means the temporary folder.
 
-    With ``counting``, count the statements of each database, if the server has the library for it.
+    With ``counting``, count the statements in each database, if the server has the library for it.
     """
     binaries = postgres_binaries()
     if binaries is None:
@@ -166,7 +168,7 @@ def postgres_server(
 
 
 def in_memory() -> Path | None:
-    """Return a folder in memory if there is one with enough space, because commits and copies of databases wait for no
+    """Return a folder in memory if there is one with enough space. Commits and copies of databases do not wait for a
     disk there.
     """
     place = Path("/dev/shm")
@@ -175,10 +177,10 @@ def in_memory() -> Path | None:
 
 
 def free_port(count: int = 1) -> int:
-    """Return a port on which no process listens, or the first of ``count`` such ports in a row.
+    """Return a port on which no process is listening, or the first of ``count`` consecutive such ports.
 
-    No port is returned twice. None is from the ephemeral range, because the system could give it to another test before
-    this one listens.
+    No port is returned twice. None is in the ephemeral range, because the operating system could give such a port to
+    another test before this one uses it.
     """
     handed: list[int] = []
     while len(handed) < count:
@@ -189,7 +191,7 @@ def free_port(count: int = 1) -> int:
 
 
 def _ports() -> Iterator[int]:
-    """Yield the ports of this process. Each worker of a test run has its own range."""
+    """Yield the ports reserved for this process. Each worker in a test run has its own range."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 10
     mine = range(10_000 + 2_000 * worker, 12_000 + 2_000 * worker)
     begin = os.getpid() * 17 % len(mine)
@@ -219,8 +221,8 @@ def _runs(program: Path) -> bool:
 
 
 def _unprivileged(base: Path) -> dict[str, Any]:
-    """Return arguments that run PostgreSQL as an unprivileged user if the tests run as root, because PostgreSQL refuses
-    to run as root.
+    """Return command-line arguments that run PostgreSQL as an unprivileged user if the tests run as root, because
+    PostgreSQL refuses to run as root.
     """
     if os.geteuid() != 0:
         return {}
@@ -230,7 +232,7 @@ def _unprivileged(base: Path) -> dict[str, Any]:
 
 
 def _readable(binaries: Path, base: Path) -> Path:
-    """Copy the programs if they are below a folder that the unprivileged user cannot enter (/root). Return the folder
+    """If the programs are below a folder that the unprivileged user cannot enter (/root), copy them. Return the folder
     to use.
     """
     if os.geteuid() != 0 or all(parent.stat().st_mode & 0o005 == 0o005 for parent in binaries.resolve().parents):
@@ -241,9 +243,9 @@ def _readable(binaries: Path, base: Path) -> Path:
 
 @contextmanager
 def pgbouncer(server_port: int, ignored: Sequence[str] = (), mode: str = "transaction") -> Iterator[int | None]:
-    """Yield the port of a PgBouncer in front of a server, or None if this machine has no PgBouncer.
+    """Yield the port of a PgBouncer in front of a server, or None if PgBouncer is not installed.
 
-    ``ignored`` is its setting ignore_startup_parameters.
+    ``ignored`` is the value of its setting ignore_startup_parameters.
     """
     program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if program is None:
@@ -276,7 +278,9 @@ def pgbouncer(server_port: int, ignored: Sequence[str] = (), mode: str = "transa
 
 @contextmanager
 def redis_server(port: int | None = None) -> Iterator[str | None]:
-    """Yield the address of a Redis server, or None if this machine has no Redis. Its data is lost when it ends."""
+    """Yield the address of a Redis server, or None if Redis is not available. The server's data are lost when it
+    stops.
+    """
     program = shutil.which("redis-server") or shutil.which("redis-server", path=str(Path(sys.executable).parent))
     if program is None:
         yield None

@@ -1,4 +1,6 @@
-"""Databases and rows for tests: a database that is closed even if its test fails, and rows with readable reasons."""
+"""Helpers for databases and rows in tests: a database that is closed even if its test fails, and rows with readable
+reasons.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,8 +1,9 @@
 """`python -m bench.queue.claims [--beside CHECKOUT]`: measure a claim with one priority and with 30,000 priorities, in
 wall and processor time.
 
-``--beside`` also measures another checkout of this repository: in every repeat, one process of each checkout runs in
-turn. Processor time includes the client and the server's processes. A busy machine affects it less than wall time.
+``--beside`` also measures another checkout of this repository: in every repeat, a process from each checkout runs, one
+after the other. Processor time includes the client and the server's processes. A busy machine affects it less than wall
+time.
 """
 
 import argparse
@@ -116,7 +117,7 @@ def show(title: str, found: Figures) -> None:
 
 
 async def measured(url: str) -> dict[str, tuple[float, float]]:
-    """Return the median wall time and mean processor time of each kind of call for each case in ``SCENES``, in
+    """Return, for each case in ``SCENES``, the median wall time and the mean processor time of each kind of call, in
     milliseconds.
     """
     from batuta.kernel.clock import SystemClock
@@ -166,7 +167,7 @@ async def _took(act: Callable[[], Awaitable[object]], calls: int, server: Sequen
 
 
 async def _server_pids(database: Any) -> list[int]:
-    """Return the ids of the server's processes that work for this database. Calls run one after the other, so one
+    """Return the ids of the server processes that work for this database. Calls run one after another, so one
     connection serves all of them.
     """
     from batuta.stores.sql.database import Query

@@ -72,7 +72,7 @@ class Assignment:
 
 class Enqueuer(Protocol):
     async def one(self, number: int) -> None:
-        """Enqueue one job. The call returns when the job is accepted."""
+        """Enqueue one job, and return when it has been accepted."""
         ...
 
     async def many(self, numbers: Sequence[int]) -> None: ...
@@ -112,7 +112,7 @@ def run(make: Callable[[Assignment], Contender]) -> None:
 async def _enqueue(
     enqueuing: AbstractAsyncContextManager[Enqueuer], assignment: Assignment
 ) -> dict[str, tuple[int, float]]:
-    """Enqueue jobs in three ways. Return for each way the number of jobs, and the wall and processor seconds."""
+    """Enqueue jobs in each of three ways. For each, return the number of jobs, and the wall and processor seconds."""
     async with enqueuing as queue:
         numbers = iter(range(assignment.first, assignment.marks.capacity))
         single = await _for(assignment.seconds, 1, lambda: queue.one(next(numbers)))
@@ -127,7 +127,9 @@ async def _enqueue(
 
 
 async def _for(seconds: float, callers: int, act: Callable[[], Awaitable[None]]) -> tuple[int, float, float]:
-    """Repeat ``act`` with concurrent callers. Return the number of calls, and the wall and processor seconds of this process."""
+    """Repeat ``act`` with concurrent callers. Return the number of calls, and the wall and processor seconds of this
+    process.
+    """
     started, used = time.perf_counter(), time.process_time()
 
     async def caller() -> int:
@@ -158,7 +160,7 @@ async def _latency(enqueuing: AbstractAsyncContextManager[Enqueuer], assignment:
 
 
 def trace_sqlite(marks: Marks) -> None:
-    """Count the statements of every SQLite connection of this process."""
+    """Count the statements on every SQLite connection in this process."""
     plain = sqlite3.connect
 
     def traced(*arguments: Any, **named: Any) -> sqlite3.Connection:

@@ -1,4 +1,4 @@
-"""The whole run: make one measurement with all contenders, directly one after the other, then the next measurement.
+"""The whole benchmark: take one measurement with all contenders, one directly after another, then the next measurement.
 Print one table at the end.
 """
 
@@ -47,7 +47,7 @@ QUICK = Effort(repeats=1, drain=0.4, enqueue=0.2, samples=20, settling=1.5, idle
 
 @dataclass(slots=True)
 class Contest:
-    """A run of all contenders. ``missing`` lists contenders that were not measured, or only partly, each with the
+    """A benchmark of all contenders. ``missing`` lists those that were not measured, or only partly, each with the
     reason.
     """
 
@@ -88,7 +88,7 @@ class Contest:
 
     @property
     def surroundings(self) -> str:
-        """The versions of the servers and of the other task queues, as text."""
+        """Return the versions of the servers and of the other task queues, as text."""
         versions = [asyncio.run(described(self.postgres.url()))] if self.postgres is not None else []
         if self.redis is not None:
             versions.append(f"Redis {self.redis.version} without persistence")
@@ -97,7 +97,9 @@ class Contest:
         )
 
     def attempt(self, entry: Entry, what: str, measure: Callable[[Entry, Figures], None]) -> None:
-        """Run one measurement of a contender. Record a failure, so that it does not stop the other contenders."""
+        """Take one measurement of a contender. If it fails, record the failure and continue with the other
+        contenders.
+        """
         try:
             measure(entry, self.figures[entry.key])
         except ContenderFailed as error:
@@ -191,8 +193,8 @@ class Contest:
                 self.attempt(entry, "million", self.among_millions)
 
     def crowded(self, entry: Entry, figures: Figures) -> None:
-        """Measure two workers, and then more workers than the machine has cores, directly after each other on the same
-        storage.
+        """Measure two workers and then more workers than the machine has cores, one directly after the other on the
+        same storage.
         """
         jobs = int((figures.middle("drain") or entry.expected) * self.effort.drain)
         with self.stand(entry) as stand:
@@ -259,8 +261,8 @@ UNFENCED = frozenset({"unfenced-sqlite", "unfenced-postgres"})
 
 
 def rotated(entries: Sequence[Entry], by: int) -> list[Entry]:
-    """Return the contenders in the order of repeat number ``by``: each repeat starts with another contender. Contenders
-    that are compared with each other stay neighbours.
+    """Return the contenders in the order for repeat number ``by``: each repeat starts with a different contender.
+    Contenders that are compared with each other stay neighbours.
     """
     start = by % len(entries) if entries else 0
     return [*entries[start:], *entries[:start]]

@@ -96,7 +96,7 @@ def _asked(checkout: Path, url: str, variant: str) -> float:
 
 async def _measured(url: str, variant: str) -> float:
     """Return the microseconds of processor time per task, from enqueueing to settling. The function imports the package
-    of the checkout.
+    from the current checkout.
     """
     from batuta import Batuta
 

@@ -9,7 +9,7 @@ Mark = tuple[int, int]  # start of the job in nanoseconds, and the id of the pro
 
 
 def drain_rate(marks: Sequence[Mark], workers: int = 1) -> float | None:
-    """Return the jobs per second, measured from the moment when all workers have started. Return None if a worker never
+    """Return the jobs per second, measured from the moment when all workers had started. Return None if a worker never
     started, or if too few jobs remained at that moment.
     """
     firsts: dict[int, int] = {}
@@ -75,18 +75,18 @@ class Figures:
 
 
 def ratios(ours: Figures, theirs: Figures, name: str) -> list[float]:
-    """Return our figure divided by the other contender's figure, for each repeat. Both figures of a repeat were
-    measured within a minute.
+    """Return our figure divided by the other contender's, for each repeat. The two figures of a repeat were measured
+    within a minute of each other.
     """
     pairs = zip(ours.values.get(name, ()), theirs.values.get(name, ()), strict=False)
     return [one / other for one, other in pairs if not math.isnan(one / other)]
 
 
 def cpu_ratios(ours: Figures, theirs: Figures) -> list[float]:
-    """Return the other contender's processor time per job divided by ours, for each repeat. The processor time is that
-    of the worker and the server together.
+    """Return the other contender's processor time per job divided by ours, for each repeat. It is the processor time of
+    the worker and the server together.
 
-    Other load on the machine affects wall time much more than this figure.
+    Other load on the machine affects this figure much less than wall time.
     """
     pairs = zip(_cpu(ours), _cpu(theirs), strict=False)
     return [other / one for one, other in pairs if one and other]
@@ -99,8 +99,8 @@ def _cpu(figures: Figures) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A promised limit for the ``figure`` of the contender ``of``. If ``beside`` names another contender, the limit is
-    for the ratio of the two contenders' figures.
+    """A promised limit on the ``figure`` of the contender ``of``. If ``beside`` names another contender, the limit
+    applies to the ratio of the two contenders' figures.
     """
 
     what: str
@@ -126,7 +126,7 @@ class Verdict:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the limit is met, or None if its figure was not measured."""
+        """Return whether the limit is met, or None if its figure was not measured."""
         if not self.found:
             return None
         middle = median(self.found)
@@ -178,7 +178,7 @@ BARS = (
 
 
 def verdicts(figures: Mapping[str, Figures]) -> list[Verdict]:
-    """Return the verdicts on the limits whose contenders were selected."""
+    """Return a verdict for each limit whose contenders were selected."""
     found = []
     for bar in BARS:
         if bar.of not in figures or (bar.beside is not None and bar.beside not in figures):

@@ -1,4 +1,4 @@
-"""Storage of a contender's jobs: a file, a PostgreSQL database, or a Redis. Each starts empty."""
+"""The storage for a contender's jobs: a file, a PostgreSQL database or a Redis server. Each is empty at first."""
 
 import asyncio
 import itertools
@@ -115,7 +115,7 @@ class PostgresDatabase:
 
 @dataclass(frozen=True, slots=True)
 class Redis:
-    """Redis without persistence: accepted jobs are lost when the server stops."""
+    """Redis without persistence, so accepted jobs are lost when the server stops."""
 
     port: int
     pid: int
@@ -143,9 +143,7 @@ class Redis:
 
 
 def redis_program(peers: Path) -> Path | None:
-    """Return the path of the Redis server: the server that is installed on the machine, otherwise the server from the
-    wheel.
-    """
+    """Return the path of the Redis server that is installed on the machine, or otherwise of the one in the wheel."""
     program = shutil.which("redis-server") or shutil.which("redis-server", path=str(peers / "redis" / "bin"))
     return None if program is None else Path(program)
 

@@ -1,8 +1,8 @@
-"""Memory-mapped file that the measuring process and the contenders share.
+"""A memory-mapped file that the measuring process and the contenders share.
 
-Slot n contains the start and the process of job n. The header contains the gate, the processes that wait at it, and
-counters. A write takes a few hundred nanoseconds, so the job is almost empty. Uses only the standard library,
-because it runs in every contender's environment.
+Slot n contains the start time of job n and the process that ran it. The header contains the gate, the processes waiting
+at it, and counters. Writing a mark takes a few hundred nanoseconds, so the benchmark's job does almost nothing. The
+module uses only the standard library, because it runs in every contender's environment.
 """
 
 import mmap
@@ -34,11 +34,11 @@ class Marks:
         return cls(path)
 
     def set(self, number: int) -> None:
-        """Record that job ``number`` starts now in this process."""
+        """Record that job ``number`` is starting now in this process."""
         _MARK.pack_into(self._memory, _HEAD + number * _MARK.size, time.monotonic_ns(), self._pid)
 
     def get(self, number: int) -> tuple[int, int]:
-        """Return the start in nanoseconds and the process of a job. Zeros mean that the job has not started."""
+        """Return the start of a job in nanoseconds, and its process. Zeros mean that the job has not started."""
         at, pid = _MARK.unpack_from(self._memory, _HEAD + number * _MARK.size)
         return at, pid
 
@@ -71,7 +71,9 @@ class Marks:
             self._write(place, 0)
 
     def count_statement(self, text: str) -> None:
-        """Count a statement. SQLite's check whether its file has changed reads no table and is counted separately."""
+        """Count a statement. The check by which SQLite detects changes to its file reads no table, so it is counted
+        separately.
+        """
         place = _LOOKS if "data_version" in text else _STATEMENTS
         self._write(place, self._read(place) + 1)
 

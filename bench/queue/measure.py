@@ -1,4 +1,4 @@
-"""Measure one contender: start its processes, read its marks and end everything."""
+"""Measure one contender: start its processes, read its marks and stop all processes."""
 
 import json
 import time
@@ -41,7 +41,9 @@ class Stand:
         return said
 
     def start(self, workers: int = 1, *, tuned: bool = True, traced: bool = False) -> list[int]:
-        """Start the worker processes, and wait until all of them wait at the gate with all imports done."""
+        """Start the worker processes, and wait until all of them have finished their imports and are waiting at the
+        gate.
+        """
         self.marks.close_gate()
         pids = []
         for worker in range(workers):
@@ -116,8 +118,8 @@ def drain_together(stand: Stand, first: int, end: int, workers: int = 2) -> floa
 
 
 def traced_statements(stand: Stand, first: int, end: int) -> float:
-    """Return the statements per job of a worker that counts its own statements. This is a separate run, because
-    counting takes time.
+    """Return how many statements a worker executes per job, counted by the worker itself. This is a separate run,
+    because counting takes time.
     """
     stand.start(traced=True)
     reached = _following(stand, first, end)
@@ -143,7 +145,7 @@ def latency_inside(stand: Stand, samples: int) -> list[float]:
 
 
 def idle(stand: Stand, pid: int, seconds: float) -> Callable[[], Idle]:
-    """Start to observe an idle contender. Return a function that ends the observation and returns its figures. Several
+    """Begin to observe an idle contender. Return a function that ends the observation and returns its figures. Several
     contenders can be observed at the same time.
     """
     cpu, statements, looks = cpu_seconds(pid), _statements(stand), stand.marks.looks
@@ -166,7 +168,9 @@ def _statements(stand: Stand) -> int:
 
 
 def _following(stand: Stand, first: int, end: int) -> Callable[[], int]:
-    """Return a function that returns the progress. Each call is cheap: it does not read finished slots again."""
+    """Return a function that returns the progress of the drain. Each call is cheap, because it does not read finished
+    slots again.
+    """
     cursor = first
 
     def reached() -> int:

@@ -1,5 +1,5 @@
-"""Measure a drain among a million waiting and a million finished rows, compared with a drain of an otherwise empty
-table.
+"""Measure a drain in a table with a million waiting and a million finished rows, compared with a drain of an otherwise
+empty table.
 """
 
 import asyncio

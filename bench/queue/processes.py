@@ -18,7 +18,9 @@ TO_END = 15.0
 
 
 class ContenderFailed(Exception):
-    """Raised if the contender ended, never started or took too long. The message ends with the contender's last output."""
+    """Raised if a contender exited, never started or took too long. The message ends with the contender's last
+    output.
+    """
 
 
 class Processes:
@@ -44,7 +46,7 @@ class Processes:
         return process
 
     def answer(self, command: Sequence[str | Path], env: Mapping[str, str], cwd: Path) -> str:
-        """Run the process to its end and return its output."""
+        """Run the process until it exits, and return its output."""
         us = os.getpid()
         try:
             done = subprocess.run(

@@ -71,7 +71,7 @@ QUESTIONS = {
 
 
 def render(contest: Contest) -> str:
-    """Return a table of goals below each question in ``QUESTIONS``, then tables of all figures."""
+    """Return a table of goals under each question in ``QUESTIONS``, followed by tables of all figures."""
     parts, found = [], verdicts(contest.figures)
     for question, names in QUESTIONS.items():
         if answers := [_verdict(each) for each in found if each.bar.figure in names]:
@@ -87,7 +87,7 @@ def render(contest: Contest) -> str:
 
 
 def _table(figures: Mapping[str, Figures], columns: Mapping[str, str], *, every: bool = False) -> str:
-    """Format figures as medians with their range. With ``every``, format the value of each repeat."""
+    """Format figures as medians with their range. With ``every``, also show the value from each repeat."""
     if not figures:
         return ""
     lines = [["", *columns.values()]]

@@ -1,5 +1,5 @@
-"""Tasks on ARQ while the processes around them stop, start and die. Each task runs once. Besides the api, a single ARQ
-worker is sufficient to run the tasks.
+"""Tasks on ARQ while the processes around them stop, start and die. Each task runs once. A single ARQ worker next to
+the api is enough to run the tasks.
 """
 
 import asyncio

@@ -20,8 +20,8 @@ class Receipt:
 
 @dataclass
 class ScriptedLine:
-    """A gateway for tests. ``answers`` has pairs that are used in turn: the answer, and whether the message is sent
-    anyway. Afterwards every send succeeds.
+    """A gateway for tests. Each entry in ``answers`` is used once, in order: the answer, and whether the message is
+    sent despite that answer. After the last entry every send succeeds.
     """
 
     clock: Clock

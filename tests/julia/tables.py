@@ -21,7 +21,7 @@ _ids = Ids(SystemClock())
 
 
 def sending_through(work: Batuta, settings: Settings, line: WhatsApp) -> Sending:
-    """Build a second sending service on the same records, with the test's own gateway."""
+    """Build a second sending service on the same records, using the test's own gateway."""
     julia = julia_of(work)
     return build_sending(work, settings, julia.messages, julia.chips.chips, line)
 
@@ -40,7 +40,7 @@ async def one(database: Database, sql: str, **values: Any) -> dict[str, Any]:
 
 
 async def prune(database: Database, context: str, *, before: datetime, limit: int = 10) -> dict[str, int]:
-    """Run the statements of a context's history.sql. Return the number of deleted rows by table."""
+    """Run the statements in a context's history.sql. Return the number of rows deleted from each table."""
     (file,) = (file for file in HISTORY if file.parent.name == context)
     return {
         query.name: await database.run(query, before=before, limit=limit) for query in load_all(file, database.dialect)

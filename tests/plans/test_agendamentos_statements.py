@@ -1,4 +1,4 @@
-"""Lists and counts of appointments, and the statements of their parsing, use an index at any table size."""
+"""The statements that list, count and parse appointments use an index, whatever the size of the table."""
 
 import pytest
 

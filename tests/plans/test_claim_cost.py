@@ -1,7 +1,6 @@
-"""A claim and the search for the next due item cost about the same with many distinct priorities as with one.
+"""A claim, and the search for the next due item, cost about the same with many distinct priorities as with one.
 
-The cost is counted and not timed: the steps of SQLite's virtual machine, and the pages that a statement of PostgreSQL
-reads.
+Cost is counted instead of timed: as steps of SQLite's virtual machine, or as pages that a PostgreSQL statement reads.
 """
 
 import re
@@ -79,8 +78,8 @@ async def test_thirty_thousand_priorities_cost_about_as_much_as_one(counted: Dat
 
 
 async def test_a_claim_reads_as_few_rows_before_statistics_are_collected(counted: Database) -> None:
-    """PostgreSQL collects statistics up to a minute after a burst of enqueues. Until then it expects one waiting row, so
-    a wrong index seems as good as the right one.
+    """After a burst of enqueues, PostgreSQL may take up to a minute to collect statistics. Until then it assumes one
+    waiting row, so a wrong index seems as good as the right one.
     """
     before = await _costs(counted, "0", IN_ORDER[counted.dialect], rows=BURST, has_statistics=False)
     after = await _costs(counted, "0", IN_ORDER[counted.dialect], rows=BURST)

@@ -1,4 +1,4 @@
-"""Frequent statements use their index at any table size."""
+"""Frequent statements use their index, whatever the size of the table."""
 
 import re
 from datetime import timedelta

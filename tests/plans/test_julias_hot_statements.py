@@ -1,4 +1,4 @@
-"""Julia's frequent statements use their index at any table size."""
+"""Julia's frequent statements use their index, whatever the size of the table."""
 
 import re
 from datetime import timedelta

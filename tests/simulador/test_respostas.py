@@ -1,4 +1,4 @@
-"""The replies of the simulated people suit the messages that Julia sends, and Julia understands them."""
+"""The simulated people's replies fit the messages that Julia sends, and Julia understands them."""
 
 from datetime import date
 

@@ -1,4 +1,4 @@
-"""Promises of the simulator to clients that use it in place of the real services."""
+"""The simulator's guarantees to clients that use it in place of the real services."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping

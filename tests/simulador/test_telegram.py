@@ -1,4 +1,4 @@
-"""Promises of the simulated Telegram to tests and people. ``tests/julia/telegram`` checks it through its client."""
+"""The simulated Telegram's guarantees to tests and people. ``tests/julia/telegram`` tests it through its client."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

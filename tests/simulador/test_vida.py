@@ -42,7 +42,7 @@ CONTROL = "/controle/evolution"
 
 
 class World:
-    """A simulator, a receiver of its webhooks, and a client of Julia."""
+    """A simulator, a receiver for its webhooks, and a client that acts as Julia."""
 
     def __init__(self, clock: FakeClock, seed: int = 0) -> None:
         self.clock = clock
@@ -73,7 +73,9 @@ class World:
         return left
 
     async def passes(self, seconds: float) -> None:
-        """Advance in steps of a tenth of a second, so that follow-up events are delivered in order."""
+        """Let time pass in steps of a tenth of a second, so that events that follow from others are delivered in
+        order.
+        """
         for _ in range(int(seconds * 10)):
             await self.clock.advance(0.1)
             while isinstance(await self.app.state.evolution.carteiro.tick(), Again):

@@ -1,4 +1,6 @@
-"""Wrong calls. Each line that ends in ``# E: code`` must be an error of that kind, and no other line may be one."""
+"""Calls that must be rejected. Each line that ends in ``# E: code`` must cause an error of that kind, and no other line
+may cause one.
+"""
 
 from datetime import timedelta
 

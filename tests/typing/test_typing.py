@@ -1,4 +1,4 @@
-"""The public API under `mypy --strict`: correct programs are accepted, and each wrong call is rejected."""
+"""The public API under `mypy --strict`: correct programs are accepted, and every incorrect call is rejected."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ ROOT = HERE.parents[1]
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, dict[int, set[str]]]:
-    """Return the codes of mypy's errors, by file and line."""
+    """Return the codes of the errors that mypy reports, by file and line."""
     files = [str(HERE / name) for name in ("accepted.py", "public_api.py", "rejected.py")]
     settings = ["--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(ROOT / ".mypy_cache")]
     output, problems, _ = api.run([*settings, "--no-pretty", *files])

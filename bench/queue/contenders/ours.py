@@ -1,4 +1,4 @@
-"""The contender Batuta: the worker of `batuta worker` with its loops, log and leases."""
+"""The contender Batuta: the same worker as in `batuta worker`, with its loops, log and leases."""
 
 import asyncio
 import dataclasses
@@ -30,7 +30,7 @@ FENCE_COUNTED = "fence = fence + 1, "
 
 
 class FenceNotFound(Exception):
-    """The fence to remove was not found, because the statements have changed."""
+    """The fence (lease check) to remove was not found, because the statements have changed."""
 
 
 def without_fence(query: Query) -> Query:

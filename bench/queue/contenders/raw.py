@@ -1,4 +1,4 @@
-"""The upper limit: the bare driver makes the same changes to the rows of our table as our worker, without worker,
+"""The upper limit: the bare driver changes the rows of our table in the same way as our worker, but without a worker,
 handlers and objects.
 
 Claimed rows are settled together with the next claim: in one statement on PostgreSQL, in one transaction on SQLite.

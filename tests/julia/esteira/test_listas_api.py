@@ -1,4 +1,6 @@
-"""What operators of the groups can list and try: discarded messages, open vacancies, and a dry run of one text."""
+"""Lists for operators of the groups: discarded messages and open vacancies. Operators can also try out one text in a
+dry run.
+"""
 
 import asyncio
 import io

@@ -63,7 +63,7 @@ class Oraculo:
 
 
 async def unsure(texto: str, mensagem: Any) -> Any:
-    """Read a message with the rules, but report low confidence in every result."""
+    """Stand in for the rules: classify every message as a conversation, with low confidence."""
     return Leitura(False, 0.5, Categoria.CONVERSA, "unsure")
 
 

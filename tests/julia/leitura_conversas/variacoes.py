@@ -1,7 +1,8 @@
-"""Sentences for the training only: changed copies of labelled sentences, and sentences with slots.
+"""Sentences used only for training: altered copies of labelled sentences, and sentences generated from patterns with
+slots.
 
-A copy keeps its labels; it has greetings around the sentence, typos, abbreviations or look-alike letters. ``moldes.toml`` has the
-sentences with slots.
+A copy keeps the labels of its original. It has greetings around the sentence, typos, abbreviations or look-alike
+letters. ``moldes.toml`` contains the patterns.
 """
 
 import random
@@ -30,7 +31,7 @@ LONGEST = 160
 
 
 def fill(each_pattern: int, chance: random.Random) -> list[Rotulada]:
-    """Return up to ``each_pattern`` different sentences for each pattern, with random words in its slots."""
+    """Return up to ``each_pattern`` different sentences for each pattern, with random words in the slots."""
     found = (
         Rotulada(_fill(texto, chance), pattern["opt_out"], pattern["classe"])
         for pattern in PATTERNS["moldes"]
@@ -46,7 +47,7 @@ def _fill(pattern: str, chance: random.Random) -> str:
 
 
 def vary(rows: Sequence[Rotulada], copies: int, chance: random.Random) -> list[Rotulada]:
-    """Return up to ``copies`` changed copies of each sentence, with its labels."""
+    """Return up to ``copies`` altered copies of each sentence, with its labels."""
     changed = ((each, _change(each.texto, chance)) for each in rows for _ in range(copies))
     return [replace(each, texto=texto) for each, texto in changed if texto != each.texto]
 

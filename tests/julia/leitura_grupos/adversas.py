@@ -1,4 +1,4 @@
-"""Pieces of text that make parsers slow when repeated, because each of them almost matches a pattern."""
+"""Fragments of text that, when repeated, may make a parser slow, because each of them almost matches a pattern."""
 
 ADVERSAS = {
     "an advertisement": "10/08 sáb das 07h às 19h - UPA Teste - clínica médica - R$ 1.500,00 PJ. Fulana 91 98100-0001\n",

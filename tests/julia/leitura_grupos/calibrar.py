@@ -1,14 +1,16 @@
-"""Fit the confidence of the reader: ``python -m tests.julia.leitura_grupos.calibrar`` writes ``dados/confianca.json``.
+"""Fit the reader's confidence in each vacancy: ``python -m tests.julia.leitura_grupos.calibrar`` writes
+``dados/confianca.json``.
 
-A vacancy is correct if its key (hospital, day, period, speciality) and its price are those of the label. A logistic
-regression is fitted by coordinate descent. A feature that is evidence against a vacancy may only lower its confidence.
-Otherwise a rare feature of the labelled messages could by chance raise the confidence of a new author's vacancies.
+A vacancy is correct if its key (hospital, day, period, speciality) and its price match the label. A logistic regression
+is fitted by coordinate descent. A feature that is evidence against a vacancy may only lower its confidence. Otherwise a
+rare feature of the labelled messages could by chance raise the confidence of a new author's vacancies.
 
-The rules were developed with the labelled messages, so they know more layouts there than in a new author's messages.
-Each message is therefore also read without one of the blocks, as if the reader did not know that layout.
+The rules were developed with the labelled messages, so the rules recognise more layouts in these messages than in those
+of a new author. Each message is therefore also read with one of its layouts disabled, as if the reader did not know
+that layout.
 
-The tables score each author with a model that was fitted without the author. The model that is written is fitted on all
-authors.
+The tables score each author with a model that was fitted without the author. The model that is written to the file is
+fitted on all authors.
 """
 
 import json
@@ -48,7 +50,7 @@ CARACTERISTICAS = (*COMUNS, *PROPRIAS)
 
 @dataclass(frozen=True, slots=True)
 class Amostra:
-    """A vacancy that the rules read: its features, and whether key and price are correct."""
+    """A vacancy that the rules read: its features, and whether its key and its price are correct."""
 
     features: tuple[float, ...]
     certa: bool
@@ -57,7 +59,7 @@ class Amostra:
 
 
 def lida(mensagem: Documento, autor: str, blocos: Sequence[Bloco] = BLOCOS) -> tuple[Leitura, list[tuple[float, ...]]]:
-    """Read a message with a model of categories that was fitted without its author."""
+    """Read a message with a category model that was fitted without the message's author."""
     return evidencias(
         mensagem["texto"],
         enviado_em=datetime.fromisoformat(mensagem["enviado_em"]),
@@ -81,8 +83,8 @@ def amostras(autor: str) -> tuple[Amostra, ...]:
 
 @cache
 def sem_um_bloco(autor: str) -> tuple[Amostra, ...]:
-    """Read each message several times, each time without one of the blocks. Return the vacancies of the readings that
-    differ from the complete one.
+    """Read each offer several times, each time with one layout rule disabled. Return the vacancies from the readings
+    that differ from the complete one.
     """
     found: list[Amostra] = []
     for mensagem, (whole, _) in zip(mensagens(autor), lidas(autor), strict=True):
@@ -143,7 +145,7 @@ def ajustados(samples: Sequence[Amostra]) -> list[float]:
 
 
 def _variancia(values: Sequence[float], size: int) -> float:
-    """Return the variance of a column, given its values other than zero."""
+    """Return the variance of a column, given its non-zero values."""
     mean = sum(values) / size
     return sum(value * value for value in values) / size - mean * mean
 
@@ -165,7 +167,7 @@ def deixados() -> dict[str, list[tuple[float, Amostra]]]:
 
 
 def importadas(limit: float) -> str:
-    """Return the table of the vacancies that would be imported, by author."""
+    """Return a table of the vacancies that would be imported, by author."""
     rows = [["author", "vagas", "read", "imported", "correct", "precision", "coverage"]]
     sums = [0, 0, 0, 0]
     for autor, read in deixados().items():
@@ -185,7 +187,9 @@ LIMITES = (0.0, 0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 1.01)
 
 
 def faixas() -> list[tuple[float, float, int, float, float]]:
-    """Return bounds, number of vacancies, mean confidence and share of correct vacancies of each range of confidence."""
+    """Return, for each range of confidence, its bounds, the number of vacancies, their mean confidence and the share of
+    correct ones.
+    """
     read = [(sure, each.certa) for one in deixados().values() for sure, each in one]
     found = []
     for low, high in pairwise(LIMITES):
@@ -198,8 +202,8 @@ def faixas() -> list[tuple[float, float, int, float, float]]:
 
 
 def confiabilidade() -> str:
-    """Return the reliability table: the share of correct vacancies in each range of confidence. The confidence comes
-    from models that were fitted without the message's author.
+    """Return the reliability table: the share of correct vacancies in each range of confidence. Each confidence comes
+    from a model that was fitted without the message's author.
     """
     rows = [["confidence", "vagas", "mean confidence", "correct"]]
     rows.extend(
@@ -210,8 +214,8 @@ def confiabilidade() -> str:
 
 
 def piores(limit: float, count: int = 10) -> list[str]:
-    """Return the ids of the messages with the most wrong vacancies that would be imported. Messages with equally many
-    are ordered by confidence.
+    """Return the ids of the messages with the most incorrect vacancies that would be imported. Messages with the same
+    number are ordered by confidence.
     """
     wrong: dict[str, float] = {}
     for read in deixados().values():

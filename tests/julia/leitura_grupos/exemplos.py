@@ -1,4 +1,6 @@
-"""Short forms of read vacancies for test tables: "hospital | data | período | horas | valor | especialidade"."""
+"""Short forms of the vacancies that were read, for test tables: "hospital | data | período | horas | valor |
+especialidade".
+"""
 
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -40,7 +42,7 @@ def curtas(texto: str, em: datetime = SEGUNDA, regiao: str | None = "Belém/PA")
 
 
 def inteiras(texto: str, em: datetime = SEGUNDA, regiao: str | None = "Belém/PA") -> list[str]:
-    """Return the same as ``curtas``, with hospital and speciality."""
+    """Return the same lines as ``curtas``, with hospital and speciality added."""
     return sorted(
         f"{each.hospital.valor} | {each.especialidade.valor} | {each.data.valor:%m-%d} {each.periodo.valor} {_reais(each)}".strip()
         for each in vagas(texto, em, regiao)

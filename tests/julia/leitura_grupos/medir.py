@@ -1,7 +1,7 @@
-"""Print the scores of the reader by author, and the vacancies that would be imported: ``python -m
+"""Print the reader's scores by author, and the vacancies that would be imported: ``python -m
 tests.julia.leitura_grupos.medir``. Each author is read by models that were fitted without the author.
 
-``--documento`` also writes the tables, the diagram of reliability and the ten worst messages to ``docs/``.
+``--documento`` also writes the tables, the reliability diagram and the ten worst messages to ``docs/``.
 """
 
 import sys
@@ -46,7 +46,7 @@ def _linha(name: str, of: Sequence[str]) -> list[str]:
 
 
 def _piores(limit: float) -> str:
-    """Return the worst messages with their text, and their labelled and read vacancies."""
+    """Return the worst messages with their text, and with their vacancies as labelled and as read."""
     worst = piores(limit)
     found: dict[str, str] = {}
     for autor in autores():
@@ -71,7 +71,7 @@ def _vaga(key: tuple[object, ...], vaga: Documento) -> str:
 
 
 def diagrama() -> str:
-    """Draw the share of correct vacancies over the mean confidence of each range, as SVG."""
+    """Draw an SVG diagram of the share of correct vacancies against the mean confidence of each range."""
     side, edge = 360, 45
     points = [(edge + mean * side, edge + (1 - right) * side, count) for _, _, count, mean, right in faixas()]
     marks = "\n".join(
@@ -98,7 +98,7 @@ def diagrama() -> str:
 
 
 def _gravar(measured: str) -> None:
-    """Replace the measured part of the document."""
+    """Replace the section of the document that contains the measurements."""
     file = DOCS / "leitura.md"
     before, _, rest = file.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)

@@ -1,10 +1,10 @@
-"""Score the readers on the files of an author that they do not know: ``python -m tests.julia.leitura_grupos.novo_autor
+"""Score the readers on the files of an author whom they do not know: ``python -m tests.julia.leitura_grupos.novo_autor
 PASTA``.
 
-The folder has ``grupos.jsonl``, ``agendamentos.jsonl`` or both, labelled by the rules of ``autores/README.md``. The
-readers run with their stored weights. The command fits nothing and writes nothing.
+The folder contains ``grupos.jsonl``, ``agendamentos.jsonl`` or both, labelled according to the rules in
+``autores/README.md``. The readers run with their stored weights. The command fits no model and writes no file.
 
-``--erros`` also prints every message and row that was read wrongly.
+``--erros`` also prints every message and row that was read incorrectly.
 """
 
 import json
@@ -52,8 +52,8 @@ def _documentos(file: Path) -> list[Documento]:
 
 
 def linha(row: Documento) -> Documento:
-    """Return a labelled row in the format of the authors. In ``entrada``, the keys of the cells may be the titles of
-    their columns.
+    """Return a labelled row in the format of the authors' files. In ``entrada``, the cells may be keyed by the titles
+    of their columns.
     """
     said = row.get("celulas") or row["entrada"]
     cells = {CELULAS.get(campo_de(title) or "", title): cell for title, cell in said.items()}

@@ -1,4 +1,4 @@
-"""Score the reader against labelled messages. The rules of the labels are in ``autores/README.md``."""
+"""Score the reader against labelled messages. The labelling rules are in ``autores/README.md``."""
 
 import json
 import re
@@ -38,7 +38,7 @@ def vocabulario() -> Vocabulario:
 
 @cache
 def lidas(autor: str) -> tuple[Documento, ...]:
-    """Return the result of reading each message of an author, as a JSON object."""
+    """Read each of an author's messages, and return the results as JSON objects."""
     return tuple(lida(each) for each in mensagens(autor))
 
 
@@ -81,7 +81,7 @@ class Placar:
         return self.categorias / self.mensagens
 
     def campo(self, name: str) -> float:
-        """Return the share of the vacancies with a correct key in which this field is also correct."""
+        """Among the vacancies with a correct key, return the share in which this field is correct too."""
         return self.campos[name] / max(1, self.vagas["tp"])
 
 
@@ -104,7 +104,7 @@ def por_chave(documento: Documento, *, apelidos: bool = False) -> dict[tuple[obj
 
 
 def resolvida(hospital: str, data: str, periodo: str, especialidade: str) -> tuple[object, ...]:
-    """Return the key of a vacancy that was read, with the canonical name of unambiguous aliases."""
+    """Return the key of a vacancy that was read, with unambiguous aliases replaced by canonical names."""
     hospitals, areas = _apelidos()
     place, area = norma(hospital), norma(especialidade)
     return hospitals.get(place, place), data, str(periodo), areas.get(area, area)
@@ -129,7 +129,7 @@ def f1(counts: Counter[str]) -> float:
 
 
 def tabela(rows: Sequence[Sequence[str]]) -> str:
-    """Format rows as a table of Markdown. The first row is the header."""
+    """Format rows as a Markdown table. The first row is the header."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     lines = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows

@@ -1,5 +1,5 @@
-"""The reader does not become worse on the messages of any author. ``docs/leitura.md`` has its scores for authors whose
-messages it was not fitted on.
+"""The reader's scores do not fall on any author's messages. ``docs/leitura.md`` has its scores for authors on whose
+messages it was not fitted.
 """
 
 import pytest

@@ -1,5 +1,5 @@
-"""Layouts of prose, rotas (duty rosters) and price lists: several places, parallel lists, states of a rota, and prices
-by condition.
+"""Layouts of prose, rotas (duty rosters) and price lists: several places, parallel lists, statuses in a rota, and
+prices that depend on a condition.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""The category of a message. Some messages use the words of an offer without being one, and some offers use none of
+"""How messages are categorised. Some messages use the words of an offer without being one, and some offers use none of
 these words.
 """
 

@@ -1,4 +1,4 @@
-"""Notices that a shift is taken, and the same words about something else."""
+"""Notices that a shift is taken, and messages that use the same words about something else."""
 
 from datetime import UTC, datetime
 

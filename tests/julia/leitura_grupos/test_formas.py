@@ -1,4 +1,4 @@
-"""Notations of lists, prices and names, each read as a person reads it."""
+"""Notations for lists, prices and names, each read as a person would read it."""
 
 import pytest
 

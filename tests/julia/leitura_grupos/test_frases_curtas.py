@@ -1,5 +1,5 @@
-"""Short messages as an unknown author writes them: joined and nested names, alternatives, ordinal days, prices in
-words, quotes.
+"""Short messages in the style of an unknown author: joined and nested names, alternatives, ordinal days, prices in
+words, and quotes.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Every text can be read, and every field is at the position that its slice names."""
+"""Every text can be read, and the position reported for each field contains the field."""
 
 from datetime import date, datetime
 from zoneinfo import ZoneInfo

@@ -1,5 +1,5 @@
-"""Layouts that a new author used: legends, dotted rows, days in words, corrections, towns after a name, prices by
-length.
+"""Layouts that a new author used: legends, dotted rows, days in words, corrections, towns after a name, and prices that
+depend on the length of the shift.
 """
 
 import pytest

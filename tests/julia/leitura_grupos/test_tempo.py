@@ -1,4 +1,4 @@
-"""No text makes the rules slow. The limits allow for a busy machine; ``bench.leitura`` measures exact times."""
+"""The rules read every text quickly. The limits allow for a busy machine; ``bench.leitura`` measures exact times."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""The heuristic for messages, and its vocabulary."""
+"""The heuristic that selects messages worth reading, and its vocabulary."""
 
 from datetime import UTC, datetime
 

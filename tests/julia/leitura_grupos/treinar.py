@@ -1,7 +1,7 @@
-"""Fit the model of the categories: ``python -m tests.julia.leitura_grupos.treinar`` writes ``dados/assunto.json``.
+"""Fit the category model: ``python -m tests.julia.leitura_grupos.treinar`` writes ``dados/assunto.json``.
 
-A multinomial logistic regression is fitted by stochastic gradient descent with adaptive steps, with the standard
-library only. Features that occur once are ignored.
+A multinomial logistic regression is fitted by stochastic gradient descent with adaptive steps, using only the standard
+library. Features that occur only once are ignored.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Fictitious people whose data is in every table of Julia, for tests of export and erasure."""
+"""Fictitious people whose data appear in every Julia table, for tests of export and erasure."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ TABLES = {
 
 @dataclass(frozen=True, slots=True)
 class Pessoa:
-    """A person with every identifier that tables use. ``marca`` is in each text that the person wrote."""
+    """A person with every kind of identifier that tables contain. ``marca`` is in each text that the person wrote."""
 
     telefone: str
     lid: str
@@ -176,7 +176,7 @@ async def _groups(work: Batuta, who: Pessoa) -> None:
 
 
 async def add_shift(work: Batuta, who: Pessoa, status: str) -> str:
-    """Add a shift of the person with this status. The person is also the contact of the vacancy."""
+    """Add a shift with this status for the person, who is also the contact for the vacancy."""
     new, now = work.ids.new, work.clock.now()
     hospital, area, id = new(), new(), new()
     await insert(work, "hospitais", id=hospital, nome="Hospital Inventado", created_at=now)

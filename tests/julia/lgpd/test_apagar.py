@@ -1,4 +1,4 @@
-"""Erasure of one person, on both databases."""
+"""Erasing one person's data, on both databases."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Run every command on a database with a person in every table. A command that shows personal data leaves an audit
+"""Every command is run on a database with a person in every table. A command that shows personal data leaves an audit
 entry.
 """
 

@@ -1,4 +1,4 @@
-"""Export of one person, and the requests over HTTP and in the terminal."""
+"""Exporting one person's data, and the export requests over HTTP and in the terminal."""
 
 import asyncio
 import json

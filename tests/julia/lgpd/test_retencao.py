@@ -1,4 +1,4 @@
-"""Retention of conversations, group messages and appointments, on both databases."""
+"""How long conversations, group messages and appointments are kept, on both databases."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -39,7 +39,7 @@ async def prune(work: Batuta) -> dict[str, Any]:
 
 
 async def settled(work: Batuta, clock: FakeClock) -> Pessoa:
-    """Add a person whose messages, appointments and vacancies are finished, so that their retention begins."""
+    """Add a person whose messages, appointments and vacancies have all ended, so that their retention periods begin."""
     ana, now = await add_everywhere(work, 3), clock.now()
     await write(work.database, "UPDATE fila_mensagens SET status = 'enviada', finalizada_em = :now", now=now)
     await write(

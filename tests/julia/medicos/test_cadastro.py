@@ -1,4 +1,4 @@
-"""Doctors are registered over HTTP and from a CSV file. The record of a registered number does not change."""
+"""Doctors are registered over HTTP and from a CSV file. Registering a number again does not change its record."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,4 +1,6 @@
-"""Rules that decide whether a message may be sent. Each rule has its own reason, and the order is fixed."""
+"""Rules that decide whether a message may be sent. Each rule has its own reason, and the rules are checked in a fixed
+order.
+"""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -298,8 +300,8 @@ def test_two_campaigns_are_three_days_apart() -> None:
 
 
 def test_final_reasons_come_before_temporary_ones() -> None:
-    """At night a message to an opted-out doctor ends at once, instead of waiting until the morning and being blocked
-    then.
+    """At night, a message to a doctor who has opted out ends immediately. It does not wait until the morning only to be
+    blocked then.
     """
     night = datetime(2026, 3, 12, 4, 0, tzinfo=UTC)
     assert outcome(verdict(message(), Medico(opted_out=True), now=night)) is Desfecho.BLOCKED_OPTED_OUT

@@ -1,4 +1,4 @@
-"""A customer's names are validated before any of them is stored, and the error names the entry."""
+"""All of a customer's names are validated before any of them is stored. An error identifies the invalid entry."""
 
 import json
 from pathlib import Path

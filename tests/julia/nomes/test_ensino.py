@@ -1,4 +1,6 @@
-"""A name that was added by mistake is removed, on both databases, and the next message is read without it."""
+"""A name that was added by mistake is removed, and the next message is read without it. The tests run on both
+databases.
+"""
 
 from datetime import timedelta
 
@@ -15,7 +17,7 @@ def ensino(mesa: Bancada) -> Ensino:
 
 
 async def taught(mesa: Bancada, lugar: str, hospital: str) -> None:
-    """Add a name: a reviewer assigns a place to a hospital."""
+    """Add a name as a reviewer does, by assigning a place to a hospital."""
     await mesa.dizem("plantão\n" + vaga(lugar))
     await mesa.trabalha()
     row = await mesa.one("SELECT id FROM vagas_grupo WHERE status = 'aguardando_revisao'")

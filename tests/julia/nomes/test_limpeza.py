@@ -1,4 +1,4 @@
-"""Removal of false hospitals, on both databases; rows that are in use or reviewed stay."""
+"""False hospitals are removed, on both databases. Rows that are in use or have been reviewed are kept."""
 
 from datetime import timedelta
 
@@ -9,7 +9,7 @@ from tests.julia.grupos.bancada import Bancada, vaga
 
 
 async def made(mesa: Bancada, nome: str, *, revisado: bool = False) -> str:
-    """Insert an automatically created hospital and its name."""
+    """Insert an automatically created hospital with its name."""
     id, now = id_de("hospital", nome), mesa.clock.now()
     await mesa.write(
         "INSERT INTO hospitais (id, nome, criado_automaticamente, precisa_revisao, created_at)"

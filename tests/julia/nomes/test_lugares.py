@@ -1,5 +1,5 @@
-"""The hospital of a vaga, on both databases: two similar names are two hospitals, and one name in two towns is also two
-hospitals.
+"""How a vaga is assigned to a hospital, on both databases. Two similar names are two hospitals, and so is the same name
+in two towns.
 """
 
 from collections.abc import AsyncIterator
@@ -132,7 +132,7 @@ async def test_alias_taught_in_one_town_is_unknown_in_another(
 
 
 async def test_confirmed_hospital_of_the_next_town_is_known_in_its_group(mesa: Bancada) -> None:
-    """Groups of a town also offer shifts in the next town, and do not always say so."""
+    """A town's groups also offer shifts in the neighbouring town, and do not always say so."""
     await regions(mesa)
     await offered(mesa, VILA, CAMPINAS)
     there = Correcao(hospital="Hospital Vila Inventada", cidade="Valinhos", uf="SP")

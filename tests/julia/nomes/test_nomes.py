@@ -1,4 +1,4 @@
-"""Names of hospitals: which names are valid, and to which hospital a name belongs."""
+"""Hospital names: which names are valid, and to which hospital a name belongs."""
 
 import pytest
 from rapidfuzz import fuzz

@@ -1,5 +1,5 @@
-"""The hourly job: ended shifts wait for a person, and vacancies whose start passed expire. The tests run on both
-databases.
+"""The hourly job: shifts that have ended wait for a person, and vacancies whose start has passed expire. The tests run
+on both databases.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Tests which change of a vacancy is made, repeated or refused, and which doctors have its speciality."""
+"""Which changes to a vacancy are made, repeated or refused, and which doctors have the speciality that it requires."""
 
 from datetime import date, timedelta
 from typing import Any

@@ -1,6 +1,4 @@
-"""Alerts about the service to doctors: each compares a counted figure with a threshold. The tests run on both
-databases.
-"""
+"""Alerts about how doctors are served. Each compares a count with a threshold. The tests run on both databases."""
 
 import json
 from datetime import timedelta

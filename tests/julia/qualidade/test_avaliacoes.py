@@ -1,4 +1,4 @@
-"""Evaluations of conversations, and the guidance that is made from them. The tests run on both databases."""
+"""Evaluations of conversations, and the guidance derived from them. The tests run on both databases."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ JULIA = ("--app", "app.main:work", "--lang", "en")
 
 @dataclass
 class Oracle:
-    """A model with scripted answers that records its questions. The last answer repeats."""
+    """A language model with scripted answers, the last of which repeats. It records the questions that it is asked."""
 
     answers: list[Resposta] = field(default_factory=lambda: [Respondeu(dict(FORM), 1000, 100)])
     orders: list[str] = field(default_factory=list)
@@ -61,7 +61,7 @@ def oracle() -> Oracle:
 async def modelled(
     database_url: str, clock: FakeClock, tmp_path: Path, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Office]:
-    """An office whose evaluations query the model."""
+    """An office in which a language model evaluates the conversations."""
     monkeypatch.setattr("app.composition.julia.build_llm", lambda work, settings: guard_llm(work, settings, oracle))
     clock.step(OPEN - clock.now())
     settings = Settings(
@@ -89,7 +89,7 @@ async def condense(office: Office) -> Outcome:
 
 
 async def add_talks(office: Office, count: int, texto: str = "qual o valor?", ended: bool = True) -> list[str]:
-    """Add conversations that a person ended, each with one question and one answer."""
+    """Add conversations that were ended by a person, each with one question and one answer."""
     made = []
     known = len(await rows(office.work.database, "SELECT id FROM clientes"))
     for n in range(known, known + count):

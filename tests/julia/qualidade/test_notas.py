@@ -1,4 +1,4 @@
-"""The evaluation of one conversation, and the guidance from many, without a database."""
+"""The evaluation of one conversation, and the guidance derived from many, without a database."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Reports on both databases: figures are counts of stored rows, and a report is sent once, even after a crash."""
+"""Reports on both databases: their figures are counts of stored rows, and a report is sent once, even after a crash."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ TEN = datetime(2026, 3, 11, 13, 0, tzinfo=UTC)
 
 @dataclass
 class Canal:
-    """A destination that records its deliveries and answers as scripted."""
+    """A destination that records what is delivered to it and answers as scripted."""
 
     nome: str = "slack"
     answer: Entrega | BaseException = field(default_factory=Entregue)

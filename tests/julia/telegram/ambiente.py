@@ -40,7 +40,7 @@ SECRET = "synthetic key"
 
 @dataclass(slots=True)
 class EntidadesEmMemoria:
-    """Known entities of all accounts, and the calls that searched for them."""
+    """The Telegram entities that each account knows, kept in memory."""
 
     known: dict[tuple[str, str], Entidade] = field(default_factory=dict)
 
@@ -99,7 +99,7 @@ class Ambiente:
         return Conta(id, usuario)
 
     async def add_row(self, nome: str) -> str:
-        """Add the row of an account, and return its id."""
+        """Insert a row for the account, and return its id."""
         contas = Contas(self._database, self._ids, self.clock)
         return await contas.adicionar(f"{nome} {len(self.mundo.pessoas)}", by="teste")
 
@@ -121,8 +121,8 @@ class Ambiente:
 
 
 async def messages(line: Linha, count: int) -> tuple[list[MensagemVista], str]:
-    """Receive until this number of messages from other people has arrived. Return the messages and the position after
-    them.
+    """Receive updates until this many messages from other people have arrived. Return the messages and the position
+    after them.
     """
     found, marca = await updates(line, count)
     return [each for each in found if isinstance(each, MensagemVista)], marca

@@ -1,4 +1,4 @@
-"""Julia with the simulated Telegram: accounts, people, and a worker whose steps the test makes."""
+"""Julia with the simulated Telegram: accounts, people, and a worker that the test drives step by step."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -46,7 +46,7 @@ class Escritorio:
         return id
 
     async def doctor(self, telefone: str = PHONE, *, on_telegram: bool = True) -> tuple[str, int]:
-        """Add a doctor, and the person on Telegram with the same number."""
+        """Add a doctor, and the Telegram user who has the same phone number."""
         id = await add_doctor(self.database, telefone, now=OPEN)
         self.people[telefone] = self.mundo.add_person("Médica Teste", telefone=telefone) if on_telegram else 0
         return id, self.people[telefone]
@@ -63,14 +63,14 @@ class Escritorio:
                 await self._step_ends()
 
     async def sync(self, until: str) -> None:
-        """Tick until the statement ``until`` finds a row."""
+        """Tick until the query ``until`` returns a row."""
         async with asyncio.timeout(30):
             while not await rows(self.database, until):
                 await self.telegram.conexoes.tick()
                 await self._step_ends()
 
     async def _step_ends(self) -> None:
-        """Wait for the end of an account's step, or of its pause."""
+        """Wait until an account's step, or the pause after it, has ended."""
         wakeup = self.telegram.conexoes.wakeup
         with suppress(TimeoutError):
             async with asyncio.timeout(0.5):
@@ -83,13 +83,13 @@ class Escritorio:
         return id
 
     async def works(self, queue: str = TELEGRAM_SAIDA) -> None:
-        """Process all rows of a queue that are due, or become due within a second."""
+        """Process all rows in a queue that are due now or within a second."""
         async with asyncio.timeout(30):
             while await self.work.work_once(queue, 100):
                 pass
 
     async def rests(self) -> None:
-        """End the pause between two messages to one number."""
+        """End the required pause between two messages to the same number."""
         await write(self.database, "DELETE FROM rate_tokens")
 
     async def is_due(self, id: str) -> None:
@@ -97,7 +97,7 @@ class Escritorio:
         await write(self.database, "UPDATE fila_mensagens SET agendar_para = :at WHERE id = :id", id=id, at=at)
 
     async def settles_doubt(self, id: str) -> None:
-        """Search at once for a message in doubt, instead of after its usual delay."""
+        """Look immediately for a message that may or may not have been sent, without the usual delay."""
         at = self.work.clock.now() - timedelta(seconds=10)
         doubt = "UPDATE fila_mensagens SET envio_desde = :at WHERE id = :id AND envio_estado IS NOT NULL"
         await write(self.database, doubt, id=id, at=at)

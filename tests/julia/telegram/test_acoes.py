@@ -1,4 +1,4 @@
-"""Actions on messages, forwards and files: requested over HTTP, done by the worker."""
+"""Actions on messages, forwards and files: requested over HTTP, and performed by the worker."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -237,7 +237,7 @@ async def test_inbound_attachment_is_stored_by_reference_with_limits(office: Esc
 
 
 async def _came_from_a_person(office: Escritorio, texto: str) -> None:
-    """Connect an account that received a message of another doctor."""
+    """Connect an account that has received a message from another doctor."""
     conta = await office.account()
     await office.doctor()
     _, person = await office.doctor(OTHER)
@@ -264,6 +264,6 @@ def _chat(office: Escritorio, telefone: str) -> str:
 
 
 def sent_by(office: Escritorio) -> str:
-    """Return the account that sends. The test has only one."""
+    """Return the test's only account, which sends."""
     (conta,) = office.usuarios
     return conta

@@ -1,4 +1,4 @@
-"""Connections of the accounts: floods, dead connections and slow accounts."""
+"""The accounts' connections: flood limits, dead connections and slow accounts."""
 
 import asyncio
 import logging
@@ -222,7 +222,9 @@ async def test_refused_connection_is_not_repeated_at_once(office: Escritorio) ->
 async def test_close_that_ignores_its_cancellation_restarts_the_process(
     office: Escritorio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An account connects again only after its old connection is closed, so without a restart it would stay offline."""
+    """An account reconnects only after its old connection has been closed, so it would stay offline if the process were
+    not restarted.
+    """
     monkeypatch.setattr("app.contexts.telegram.conexoes.CANCEL_GRACE", timedelta(milliseconds=100))
     monkeypatch.setattr("app.contexts.telegram.conexoes.MARGIN", timedelta(0))
     conta = await office.account()
@@ -244,7 +246,7 @@ async def test_close_that_ignores_its_cancellation_restarts_the_process(
 
 
 def _close_deafly(linha: Linha) -> asyncio.Event:
-    """Let the close of a connection ignore its cancellation until the returned event is set."""
+    """Make the connection's close ignore its cancellation until the returned event is set."""
     may_end, really_close = asyncio.Event(), linha.close
 
     async def close(*, limit: timedelta) -> None:
@@ -258,7 +260,9 @@ def _close_deafly(linha: Linha) -> asyncio.Event:
 
 
 class _HangsOnce:
-    """Receiver that hangs on the first updates, under the short time limits of the test. Later steps have ``prazos``."""
+    """Receiver that hangs when the first updates arrive, under the test's short time limits. Later steps have the
+    limits in ``prazos``.
+    """
 
     def __init__(self, conexoes: Conexoes, recebedor: Recebedor, prazos: Prazos) -> None:
         self._conexoes, self._recebedor, self._prazos = conexoes, recebedor, prazos
@@ -280,7 +284,9 @@ class _Refusing:
 
 
 def _close_slowly(linha: Linha) -> tuple[asyncio.Event, asyncio.Event]:
-    """Let the connection close only after the first event. The second event is set when it is closed."""
+    """Make the connection's close wait for the first of the returned events. The second event is set when the
+    connection is closed.
+    """
     may_close, closed, close = asyncio.Event(), asyncio.Event(), linha.close
 
     async def slowly(*, limit: timedelta) -> None:

@@ -1,4 +1,4 @@
-"""Promises of the Telegram interface, for the client of the simulator and for Telethon's client."""
+"""The contract of the Telegram interface, tested with the simulator's client and with Telethon's client."""
 
 import asyncio
 import time

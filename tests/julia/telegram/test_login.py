@@ -1,4 +1,4 @@
-"""Promises of a login, at the simulated Telegram and through Telethon."""
+"""The guarantees of a login, tested with the simulated Telegram and with Telethon."""
 
 import logging
 
@@ -19,7 +19,7 @@ def add_person(ambiente: Ambiente, senha: str | None = None) -> int:
 
 
 async def connects(ambiente: Ambiente, sessao: str) -> bool:
-    """Return whether a session works after it was stored."""
+    """Return whether a stored session can be used to connect."""
     conta = await ambiente.add_row("nova")
     await ambiente.sessoes.store(conta, sessao)
     line = await ambiente.telegram.connect(conta, marca=None, limit=LONG)
@@ -103,7 +103,9 @@ async def test_nothing_secret_is_logged_or_shown(ambiente: Ambiente, caplog: pyt
 
 
 def test_login_in_development_uses_the_telegram_and_the_key_of_the_worker() -> None:
-    """`batuta up` gives its children the simulated Telegram and a key; a command in another terminal has neither."""
+    """`batuta up` gives its child processes the simulated Telegram and an encryption key. A command in another terminal
+    has neither.
+    """
     settings = as_child(Settings(app_env="development", secret_key="synthetic key of the operator"))
     assert settings.session_keys == (SIMULATED,)
     assert settings.telegram_simulador_url == "http://127.0.0.1:8098/telegram"

@@ -1,4 +1,6 @@
-"""Messages on Telegram use the send protocol of all channels: sent once, in order, and only if the rules allow it."""
+"""Messages on Telegram use the same send protocol as all channels: they are sent once, in order, and only if the rules
+allow it.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -323,7 +325,7 @@ async def test_message_outside_the_allowlist_is_blocked_without_the_simulator(da
 
 
 async def _known_person(office: Escritorio) -> None:
-    """Connect an account that has already written to the doctor, so that it need not resolve the person again."""
+    """Connect an account that has already written to the doctor, so that it need not look the doctor up again."""
     await office.account()
     await office.doctor()
     await office.connect()

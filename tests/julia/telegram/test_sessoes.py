@@ -1,4 +1,6 @@
-"""Promises about stored sessions: encrypted, one owner, and keys that can be replaced."""
+"""The guarantees for stored sessions: they are encrypted, each has one owner, and the encryption keys can be
+replaced.
+"""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Errors of Telegram's server, translated for the port: what ends a message, and what stops the account."""
+"""How errors from Telegram's server are translated: which of them end a message, and which stop the account."""
 
 import pytest
 from telethon.errors import rpc_message_to_error

@@ -1,4 +1,4 @@
-"""The worker of Telegram: its loops, its time limits, and its health."""
+"""The Telegram worker: its loops, its time limits and its health."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""A server for Telethon's client without MTProto. It replaces Telethon's sender, accepts TL requests, answers with TL
-objects and Telethon's own errors, and pushes updates. Its state is the simulated Telegram (``simulador``).
+"""A server for Telethon's client that needs no MTProto. It replaces Telethon's sender, accepts TL requests, answers
+with TL objects and Telethon's own errors, and pushes updates. Its state is the simulated Telegram (``simulador``).
 """
 
 import asyncio
@@ -40,7 +40,7 @@ METHODS = {
 
 
 def session_of(token: str) -> str:
-    """Return a session string of Telethon that contains this session of the simulated Telegram."""
+    """Return a Telethon session string that contains this session of the simulated Telegram."""
     session = StringSession()
     session.set_dc(2, "127.0.0.1", 443)
     session.auth_key = AuthKey(token.encode().ljust(256, b"\0"))
@@ -66,7 +66,7 @@ def login_maker(mundo: Mundo) -> Callable[[StringSession], Cliente]:
 
 
 class Sender:
-    """Implements the part of ``MTProtoSender`` that ``TelegramClient`` uses."""
+    """Implements the subset of ``MTProtoSender`` that ``TelegramClient`` uses."""
 
     def __init__(self, mundo: Mundo, session: StringSession, updates_queue: "asyncio.Queue[Any]") -> None:
         self._mundo = mundo
@@ -178,8 +178,8 @@ class Sender:
             future.set_result(result)
 
     def _push(self) -> None:
-        """Push the updates of the account. Updates that a request of this connection caused are omitted, because its
-        answer contains them.
+        """Push the account's updates, except those caused by a request on this connection, because the response to that
+        request contains them.
         """
         conexao = self._mundo.conexoes.get(self._connection)
         if conexao is None:
@@ -196,7 +196,7 @@ class Sender:
 
 
 class Handler:
-    """Answers the requests of one account."""
+    """Answers one account's requests."""
 
     def __init__(self, mundo: Mundo, token: str, uploads: dict[int, bytes]) -> None:
         self._mundo = mundo
@@ -303,7 +303,7 @@ class Handler:
         raise AssertionError(f"the server does not know {type(request).__name__}")
 
     def pushed(self, update: Any) -> Any:
-        """Translate an update that the server pushes."""
+        """Translate an update for pushing to the client."""
         self._conta = self._mundo.account(self._token)
         own = self._own()
         position = own.index(update) + 1 if update in own else 0
@@ -398,7 +398,9 @@ class Handler:
         return self._updates([t.UpdateMessageID(sent.id, random_id), new], [sent])
 
     def _pts_of(self, sent: Mensagem) -> int:
-        """Return the position of a message. If the request was a repetition, it is an earlier position."""
+        """Return the position (``pts``) of a message's update. For a repeated request, that is an earlier position than
+        the current one.
+        """
         for n, each in enumerate(self._own(), 1):
             if each["tipo"] == "mensagem" and each["mensagem"]["id"] == sent.id and not in_channel(each):
                 return n + 1
@@ -505,7 +507,7 @@ def in_channel(update: Any) -> bool:
 
 
 def message_key(update: Any, mundo: Mundo, conta: int) -> tuple[str, int] | None:
-    """Return the chat and the id of an update's message, if the message still exists."""
+    """Return the chat and the id of the message in an update, or None if the message no longer exists."""
     if "mensagem" not in update:
         return None
     chat, id = update["mensagem"]["chat"], update["mensagem"]["id"]

@@ -1,5 +1,5 @@
-"""A group announces that a vacancy is taken. A clear notice closes it, and an unclear notice closes nothing. The tests
-run on both databases.
+"""A message in a group says that a vacancy is taken. A clear notice closes the vacancy, and an unclear one closes
+nothing. The tests run on both databases.
 """
 
 from collections.abc import AsyncIterator

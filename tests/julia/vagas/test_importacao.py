@@ -1,4 +1,4 @@
-"""Decision about a vaga: a weighted score and three outcomes."""
+"""How the outcome for a vaga is decided: a weighted score leads to one of three outcomes."""
 
 from dataclasses import replace
 from datetime import date, timedelta

@@ -1,4 +1,4 @@
-"""Offers without a place or a day, on both databases: a reviewer decides, once."""
+"""Offers without a place or a day, on both databases. A reviewer decides about each offer, once."""
 
 from datetime import date
 

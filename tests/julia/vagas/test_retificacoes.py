@@ -1,4 +1,4 @@
-"""Corrections by the author of an offer, on both databases. The vacancy changes, unless it was already offered to a
+"""An author corrects an offer, on both databases. The vacancy is changed, unless it has already been offered to a
 doctor.
 """
 
@@ -92,7 +92,7 @@ async def test_repeat_without_a_price_keeps_the_price(mesa: Bancada) -> None:
 
 
 async def test_two_prices_for_one_key_in_one_message_correct_nothing(mesa: Bancada) -> None:
-    """Two shifts that differ only in their sector have the same key. Neither corrects the other."""
+    """Two shifts that differ only in their sector have the same key, but neither is a correction of the other."""
     twice = vaga(valor=1500) + "\n" + vaga(valor=1900)
     await says(mesa, twice)
     first = await prices(mesa)

@@ -1,5 +1,5 @@
-"""The review, on both databases: it shows a vaga with its text, stores one decision, and learns names from the
-decision.
+"""The review page shows a vaga with its source text, stores one decision, and learns names from it. The tests run on
+both databases.
 """
 
 import asyncio

@@ -1,5 +1,5 @@
-"""The state of a vacancy changes only as the table says, with one line of history for each change. The tests run on
-both databases.
+"""The state of a vacancy changes only as the table of transitions allows, and each change adds one line to its history.
+The tests run on both databases.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Julia's dashboard for tests: browsers that signed in with a role, group messages, and forms of actions."""
+"""Helpers for tests of Julia's dashboard: browsers signed in with a role, group messages, and action forms."""
 
 import html
 import re
@@ -52,7 +52,9 @@ class Painel:
 
     @asynccontextmanager
     async def browser(self, *scopes: Scope) -> AsyncIterator[httpx2.AsyncClient]:
-        """A browser that signed in with a token of these scopes and sends the headers that our pages send."""
+        """Return a browser that is signed in with a token for these scopes and sends the headers that our pages
+        send.
+        """
         self.said += 1
         number = self.said
         token, text = mint(
@@ -114,12 +116,12 @@ def proof_in(page: httpx2.Response) -> str:
 
 
 async def act(client: httpx2.AsyncClient, name: str, **values: str) -> httpx2.Response:
-    """Perform an action as a browser without JavaScript does: open its form, then send it."""
+    """Perform an action as a browser without JavaScript does: open its form, then submit it."""
     form = await client.get(f"/painel/acoes/{name}", params=values)
     return await client.post(f"/painel/acoes/{name}", data={**values, "csrf": proof_in(form)})
 
 
 def text_of(page: httpx2.Response) -> str:
-    """Return the visible text of a page: without tags, entities and repeated spaces."""
+    """Return a page's visible text, without tags, with entities decoded and repeated spaces collapsed."""
     body = re.sub(r"<(script|style)\b.*?</\1>", " ", page.text, flags=re.DOTALL)
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())

@@ -1,4 +1,6 @@
-"""T46: every route with every wrong credential. Each request is refused as a problem, and the database does not change."""
+"""T46: every route is requested with every kind of wrong credential. Each request is refused with a problem document,
+and the database does not change.
+"""
 
 import re
 import sqlite3
@@ -63,7 +65,7 @@ def protected_routes(api: FastAPI) -> list[tuple[str, str]]:
 
 
 def address(path: str) -> str:
-    """Return an existing address, so that only authentication can refuse the request."""
+    """Return an address that exists, so that only authentication can refuse the request."""
     path = re.sub(r"{[^}]+:uuid}", "01920000-0000-7000-8000-000000000000", path)
     return re.sub(r"{[^}]+}", "x", path.replace("{endpoint}", "limpar-historico"))
 
@@ -88,7 +90,9 @@ async def development(julia_url: str) -> AsyncIterator[Julia]:
 
 
 async def refused_everywhere(julia: Julia, folder: Path, headers: Mapping[str, str], client: httpx2.AsyncClient) -> int:
-    """Return the number of refused requests. Fail if a request is accepted."""
+    """Request every protected route with these headers, and fail if one of the requests is accepted. Return the number
+    of refused requests.
+    """
     before = contents(folder)
     asked = protected_routes(julia.api)
     for method, path in asked:
@@ -100,7 +104,7 @@ async def refused_everywhere(julia: Julia, folder: Path, headers: Mapping[str, s
 
 
 async def invalid_credentials(julia: Julia) -> dict[str, dict[str, str]]:
-    """Return credentials that were once valid, or look valid."""
+    """Return credentials that used to be valid, or only look valid."""
     work, sessions = julia.work, julia.api.state.batuta.sessions
     now = work.clock.now()
     token, text = mint("ida", list(Scope), by="ana", now=now, chance=lambda n: "cd" * n)
@@ -169,7 +173,7 @@ async def test_valid_credential_works_on_every_route_also_through_a_proxy(produc
 
 
 async def test_unauthenticated_request_gets_no_validation_errors(production: Julia, tmp_path: Path) -> None:
-    """Authentication comes before the body is read or validated."""
+    """Requests are authenticated before their body is read or validated."""
     strange = [(method, path) for method, path in protected_routes(production.api) if method == "POST"]
     for headers in ({}, {"Authorization": "Bearer wrong"}):
         for method, path in strange:

@@ -1,4 +1,4 @@
-"""Addresses of pages with values that no page generates: each shows a page, and none is an error."""
+"""Page addresses with values that no page generates. Each of them shows a page instead of an error."""
 
 import os
 import re
@@ -38,7 +38,7 @@ IS_FULL = os.environ.get("MATRIX") == "full"
 
 
 def parameters() -> set[str]:
-    """Return the names of the parameters that the pages read."""
+    """Return the names of the query parameters that the pages read."""
     found: set[str] = set()
     for folder in SOURCES:
         for file in (ROOT / folder).glob("*.py"):

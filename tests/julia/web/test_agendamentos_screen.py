@@ -1,4 +1,4 @@
-"""Appointments in the dashboard: upload, proposed columns, progress and problems by line."""
+"""Appointments in the dashboard: upload, proposed columns, progress, and problems listed by line."""
 
 import re
 from collections.abc import AsyncIterator

@@ -34,8 +34,8 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
 class Julia:
-    """The application with a client. Requests of ``ask`` come from this machine, those of ``client_from`` from another
-    one.
+    """The application with HTTP clients. Requests made with ``ask`` come from this machine, those made with
+    ``client_from`` from another one.
     """
 
     def __init__(self, api: FastAPI, work: Batuta) -> None:
@@ -54,7 +54,9 @@ class Julia:
 
 
 async def open_julia(url: str, **env: str) -> Julia:
-    """Open Julia on a migrated database: ``julia_url``, or ``database_url`` for one of each kind."""
+    """Open Julia on a migrated database. Pass ``julia_url`` for SQLite, or ``database_url`` to run the test on each
+    kind of database.
+    """
     settings = load_settings(Settings, {"DATABASE_URL": url, "API_TOKEN": TOKEN, **env})
     work = build(settings).work
     api = create_app(julia_of(work))
@@ -376,8 +378,8 @@ async def test_deadline_of_the_request_is_enforced(julia: Julia) -> None:
 
 
 async def test_timeout_header_wins_over_a_deadline_of_another_clock(julia: Julia) -> None:
-    """The scheduler's clock is an hour behind. Its deadline has passed here, although the scheduler still waits for
-    five minutes.
+    """The scheduler's clock is an hour behind. By this machine's clock its deadline has passed, although the scheduler
+    will wait for another five minutes.
     """
     behind = {"X-Batuta-Deadline": "2020-01-05T12:00:00Z", "X-Batuta-Timeout": "300.000"}
     assert (await julia.ask("POST", "/jobs/conta", headers=behind)).status_code == 200

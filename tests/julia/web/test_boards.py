@@ -1,4 +1,4 @@
-"""The sending board of the first page."""
+"""The board on the first page that shows the state of sending."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta

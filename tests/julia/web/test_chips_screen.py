@@ -1,5 +1,5 @@
-"""Chips and Telegram accounts in the dashboard: why a chip or an account does not send, and the actions pause and
-activate.
+"""Chips and Telegram accounts in the dashboard: why a chip or an account is not sending, and the actions that pause and
+activate it.
 """
 
 import re

@@ -1,5 +1,5 @@
-"""Conversations in the dashboard: those that wait for a person come first, and a person takes over, answers and returns
-a conversation.
+"""Conversations in the dashboard: those that are waiting for a person come first. A person takes a conversation over,
+answers in it and returns it.
 """
 
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ async def painel(database_url: str, clock: FakeClock, tmp_path: Path) -> AsyncIt
 
 
 async def talk_with(painel: Painel, number: int) -> str:
-    """Open the conversation with a new doctor, who wrote one message."""
+    """Open a conversation with a new doctor, who has written one message."""
     now = painel.clock.now()
     doctor = await add_doctor(painel.database, f"551190000{number:04d}", now=now)
     async with painel.database.transaction() as transaction:
@@ -205,7 +205,7 @@ async def test_unknown_conversation_is_a_page_with_the_next_step(painel: Painel)
 
 
 async def put_in_doubt(painel: Painel, number: int, state: str) -> str:
-    """Store a message for which the gateway's answer was lost. Return its id."""
+    """Store a message for which the gateway's response was lost. Return the message's id."""
     now = painel.clock.now()
     id = f"00000000-0000-7000-8000-{number:012d}"
     await write(

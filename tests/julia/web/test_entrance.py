@@ -1,5 +1,5 @@
-"""Sign-in of a browser in production: a page for the token, a session that pages of other sites cannot use, and
-sign-out.
+"""Signing in with a browser in production: a page for entering the token, a session that pages of other sites cannot
+use, and signing out.
 """
 
 import re
@@ -181,7 +181,9 @@ async def test_every_session_may_sign_out_and_stays_ended_in_every_process(julia
 
 
 async def test_cookie_of_a_narrow_token_says_nothing_about_api_token(julia: Julia, julia_url: str) -> None:
-    """Without SECRET_KEY, which only development permits, the key that signs the cookie is random and not a token."""
+    """Only development permits a missing SECRET_KEY. The cookie is then signed with a random key and not with a
+    token.
+    """
     note = Sessions(TOKEN).begin("API_TOKEN", now=julia.work.clock.now(), chance="ab" * 16)
     open_one = await open_julia(julia_url, APP_ENV="development")
     async with open_one.client("192.0.2.7") as client:

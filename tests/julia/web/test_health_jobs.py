@@ -1,4 +1,4 @@
-"""``/health/jobs`` and implemented jobs, through the API and a real database."""
+"""``/health/jobs`` and the jobs that Julia implements, through the API and on a real database."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""``/health/alerts``, ``/health/score`` and an application's own pages."""
+"""``/health/alerts``, ``/health/score`` and the health pages that an application adds."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""``/incidents`` and ``batuta incidents``, and alerts delivered over HTTP."""
+"""``/incidents`` and ``batuta incidents``, and the delivery of alerts over HTTP."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ from tests.command import Command
 
 
 class Outside:
-    """The simulator on loopback."""
+    """The simulated external services, served on loopback."""
 
     def __init__(self, port: int) -> None:
         self.address = f"http://127.0.0.1:{port}"
@@ -94,7 +94,7 @@ async def test_alert_reaches_slack_as_text_with_the_next_step(work: Batuta, outs
 
 
 async def test_failed_alert_is_reported_without_its_address(work: Batuta) -> None:
-    """The simulated Slack refuses a body without a text, such as the body for a webhook."""
+    """The simulated Slack rejects a body without a text, such as one meant for a generic webhook."""
     events = EventRecorder()
     work.events.subscribe(events)
     add_failing_check(work)

@@ -48,8 +48,8 @@ async def _pause(url: str) -> None:
 
 @pytest.fixture
 def served(tmp_path: Path, julia_url: str) -> Iterator[tuple[str, Path]]:
-    """Start Julia in production under `uvicorn`, and yield its address and its log. A scheduler without fires also
-    runs.
+    """Start Julia in production mode under `uvicorn`, and yield its address and its log. A scheduler that fires no jobs
+    is also running.
     """
     asyncio.run(_pause(julia_url))
     port, log = free_port(), tmp_path / "log"
@@ -162,7 +162,7 @@ def _answers(port: int) -> bool:
 
 @pytest.fixture
 async def julia(database_url: str) -> AsyncIterator[Julia]:
-    """Julia on both databases, because each accepts texts that the other refuses."""
+    """Julia on both databases, because each of them accepts texts that the other rejects."""
     secrets = {"WEBHOOK_SECRET": WEBHOOK["X-Webhook-Secret"], "SECRET_KEY": "k" * 32}
     opened = await open_julia(database_url, APP_ENV="production", **secrets)
     yield opened

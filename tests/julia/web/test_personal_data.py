@@ -1,6 +1,6 @@
-"""Every route with every scope, on a database with personal data in every table.
+"""Every route is requested with every scope, on a database with personal data in every table.
 
-The routes come from the program. The raw bytes of each answer are searched, whatever its format.
+The list of routes comes from the program itself. The tests search the raw bytes of each response, whatever its format.
 """
 
 import json
@@ -58,7 +58,7 @@ class Office:
         return tuple({each.encode() for each in found} | {json.dumps(each)[1:-1].encode() for each in found})
 
     def address(self, path: str) -> str:
-        """Return the address of an existing record, so that the route shows all that it can show."""
+        """Return the address of an existing record, so that the route shows everything that it can show."""
         for name, id in self.ids.items():
             if path.startswith(name):
                 path = path.replace("{id}", id).replace("{id:agendamento}", id)
@@ -80,7 +80,7 @@ async def office(julia_url: str) -> AsyncIterator[Office]:
 
 
 async def open_office(julia_url: str) -> Office:
-    """Open Julia on a migrated database, with a person in every table and a token of each scope."""
+    """Open Julia on a migrated database with a person in every table and one token for each scope."""
     julia = await open_julia(julia_url, APP_ENV="production", BATUTA_REFUSALS_PER_MINUTE="100000", **SECRETS)
     work, new, now = julia.work, julia.work.ids.new, julia.work.clock.now()
     who = await add_everywhere(work, 7)
@@ -226,7 +226,9 @@ async def test_no_scope_except_pii_shows_personal_data_on_any_route(office: Offi
 
 
 async def test_no_stream_of_a_page_contains_personal_data_whatever_its_scope(office: Office) -> None:
-    """A page with personal data is not followed, so that the bytes of a stream are masked even for the scope pii."""
+    """Pages with personal data have no live updates, so a stream's bytes are masked even for a reader with the scope
+    pii.
+    """
     api, views = office.julia.api, office.julia.api.state.batuta.live
     paths = [office.address(path) for method, path in routes(api) if method == "GET" and path.startswith("/painel")]
     await views.tick()
@@ -249,7 +251,9 @@ async def test_no_stream_of_a_page_contains_personal_data_whatever_its_scope(off
 
 
 async def test_every_address_of_these_tests_shows_a_record(office: Office) -> None:
-    """A new route without an address here would always answer 404, and the test would not see what it shows."""
+    """If a new route had no address in this file, it would always answer 404, and the tests would not see what it
+    shows.
+    """
     missing = []
     async with office.julia.client() as client:
         for method, path in routes(office.julia.api):

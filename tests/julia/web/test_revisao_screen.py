@@ -1,5 +1,5 @@
-"""The review in the dashboard: the source text next to the fields, decisions without JavaScript, and masked data
-without the scope pii.
+"""The review in the dashboard: the source text is shown next to the fields, decisions work without JavaScript, and data
+are masked for readers without the scope pii.
 """
 
 import html

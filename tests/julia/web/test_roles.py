@@ -1,5 +1,5 @@
-"""Every action of the dashboard with every role. A role without permission for an action gets no button, no form and no
-effect.
+"""Every action in the dashboard with every role. If a role may not perform an action, it gets no button and no form,
+and a request has no effect.
 """
 
 import html
@@ -103,7 +103,7 @@ def name_of(offer: str) -> str:
 
 
 async def fill(painel: Painel) -> list[str]:
-    """Store a record for each screen to act on. Return the addresses of the pages."""
+    """Store a record on which each screen can act. Return the pages' addresses."""
     await add_chip(painel.database, "julia-sim")
     await painel.julia.telegram.contas.adicionar("principal", by="ana")
     await painel.offers(1)

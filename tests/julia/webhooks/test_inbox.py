@@ -1,4 +1,4 @@
-"""Events of the gateway are processed once, even if they are repeated, late or malformed. The tests run on both
+"""The gateway's events are processed once, even if they are repeated, late or malformed. The tests run on both
 databases.
 """
 

@@ -1,5 +1,5 @@
-"""Jobs process stored deliveries too, so that an installation with only api and scheduler loses none. The tests run on
-both databases.
+"""Jobs also process stored deliveries, so that an installation without a worker, with only an api and a scheduler,
+loses none. The tests run on both databases.
 """
 
 from datetime import timedelta

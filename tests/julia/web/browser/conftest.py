@@ -1,4 +1,4 @@
-"""The browser of the engine's tests, and Julia's dashboard on a port of this machine."""
+"""The browser that the engine's tests use, and Julia's dashboard on a local port."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,6 @@
-"""Badges of Julia's pages in a real browser. They do not overlap names on a telephone, and are as wide as their text."""
+"""Badges on Julia's pages in a real browser. On a phone they do not overlap names, and they are as wide as their
+text.
+"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Hostile texts are in every table, and every page shows them to a reader with every scope. None of them runs or
+"""Every table contains hostile texts, and a reader with every scope opens every page. None of the texts is executed or
 changes the page.
 """
 
@@ -63,7 +63,7 @@ RUNS = """[...document.querySelectorAll('*')].filter(element => [...element.attr
 
 
 async def write_everywhere(desk: Desk) -> int:
-    """Write the text into every column of text that accepts it."""
+    """Write the text into every text column that accepts it."""
     database, written = desk.painel.database, 0
     columns = {(name, column) for name, listed in MORE.items() for column in listed.split()}
     for table in TABELAS:
@@ -79,8 +79,8 @@ async def write_everywhere(desk: Desk) -> int:
 
 
 async def add_more(work: Batuta) -> dict[str, str]:
-    """Add a run, a batch, a campaign, an import, a schedule and a switch. Return the id of the record that each page
-    shows.
+    """Add a run, a batch, a campaign, an import, a schedule and a switch. For each page, return the id of the record
+    that it shows.
     """
     now, run, batch, file = work.clock.now(), work.ids.new(), work.ids.new(), work.ids.new()
     await insert(

@@ -34,7 +34,7 @@ REMEMBER_BAR = """new MutationObserver(() => { window.bar ??= document.querySele
 
 
 class Step(NamedTuple):
-    """An action: the page that offers it, the fields of its form, and a query that returns one row afterwards."""
+    """An action: the page that offers it, its form fields, and a query that must return one row afterwards."""
 
     page: str
     action: str
@@ -69,7 +69,7 @@ STEPS = (
 
 
 async def prepare(desk: Desk) -> dict[str, str]:
-    """Add a record for every page. Return ids for the addresses."""
+    """Add a record for every page. Return the ids that appear in the pages' addresses."""
     painel = desk.painel
     await painel.offers(2)
     talk = await talk_with(painel, 77)

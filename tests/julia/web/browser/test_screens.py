@@ -1,4 +1,6 @@
-"""Julia's pages in a real browser: a review from the keyboard and without JavaScript, and no page wider than a telephone."""
+"""Julia's pages in a real browser. A review works with the keyboard and without JavaScript, and no page is wider than a
+phone's screen.
+"""
 
 from playwright.async_api import Page, expect
 
@@ -13,7 +15,7 @@ STATES = "SELECT id, status, valor FROM vagas_grupo ORDER BY created_at, id"
 
 
 async def decide(page: Page, key: str, next_id: str | None) -> None:
-    """Press one key, and wait for the vacancy that follows."""
+    """Press one key, and wait until the next vacancy is shown."""
     await page.keyboard.press(key)
     if next_id is None:
         await expect(page.get_by_text("Nenhuma vaga para revisar")).to_be_visible()
