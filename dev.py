@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Entry point for a fresh clone: `python3 dev.py WORD`.
 
-Needs only Python 3.11 and pip: no venv package, no uv, no make, no root. Each command first creates the environment in
-`.venv` from a hashed lock file, if it is missing, and then does its work.
+Needs only Python 3.11 and pip: no venv package, no uv, no make, no root. If the environment in `.venv` is missing, each
+command first creates it from a lock file with hashes.
 """
 
 import difflib
@@ -191,7 +191,7 @@ def check(rest: list[str]) -> int:
         "documents": ["-m", "scripts.reference", *([] if fix else ["--check"])],
         "imports": ["-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"],
     }
-    # one thread with --fix, because two checks that change files must not overlap
+    # with --fix use one thread, because two checks that change files must not overlap
     with ThreadPoolExecutor(1 if fix else len(steps)) as at_once:
         codes = at_once.map(lambda step: call(*step, quiet=True), steps.values())
         failed = [name for name, code in zip(steps, codes, strict=True) if code != 0]

@@ -197,7 +197,7 @@ async def half_open(port: int) -> int:
 
 
 async def wrong_tokens(port: int) -> int:
-    """Send this process's share of the wrong tokens over ``AT_ONCE`` concurrent connections, each as fast as the server
+    """Send one round's share of the wrong tokens over ``AT_ONCE`` concurrent connections, each as fast as the server
     responds.
     """
     print("begun", flush=True)

@@ -114,7 +114,7 @@ async def ours(url: str) -> AsyncIterator[Contender]:
 
 
 class BareSqlite:
-    """One connection of the module ``sqlite3``, called synchronously."""
+    """One connection from the standard ``sqlite3`` module, called synchronously."""
 
     def __init__(self, file: Path) -> None:
         self._connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False)

@@ -306,7 +306,7 @@ class BusyQueue:
 
 
 async def bulk(made: Any) -> Target:
-    """Retry 100,000 dead items while the busy queue works."""
+    """Retry 100,000 dead items while the busy queue is in use."""
     queue = made.queues["default"]
     before = (await queue.depth()).dead
     await made.bulk.add("default", Change.RETRY, ItemFilter(state=ItemState.DEAD), before, by="bench")

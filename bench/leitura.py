@@ -1,5 +1,5 @@
-"""Measure the rule-based reader: ``python -m bench.leitura`` prints messages per second, and the time for long texts,
-each twice as long as the one before.
+"""Measure the rule-based reader: ``python -m bench.leitura`` prints messages per second, and how the time grows when
+the length of a text doubles.
 """
 
 import sys

@@ -27,7 +27,7 @@ def spread(rates: Sequence[float]) -> str:
 
 
 def ratio(of: Sequence[float], to: Sequence[float]) -> str:
-    """Return the median of the ratios of all repeats. The two figures of a repeat were measured within seconds of each
+    """Return the median ratio over all repeats. The two figures of a repeat were measured within seconds of each
     other.
     """
     ratios = [one / other for one, other in zip(of, to, strict=True)]

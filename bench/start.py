@@ -69,7 +69,7 @@ def figures(folder: Path, *, quick: bool) -> str:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return the environment of a production installation on SQLite, without the settings of this shell."""
+    """Return the environment of a production installation on SQLite, without this shell's own settings."""
     port = free_port()
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "TZ", "PYTHONPATH")}
     return {

@@ -115,7 +115,9 @@ class World:
         return is_sending
 
     async def command(self, *words: str, typed: str = "") -> None:
-        """Run a ``batuta`` command as an operator does, on the clock of the demonstration. ``typed`` is its input."""
+        """Run a ``batuta`` command as an operator does, on the demonstration's clock. ``typed`` is what the operator
+        types into it.
+        """
         plan = replace(self.plan, starts=self.clock.now().isoformat())
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "batuta", "--app", "scripts.office:work", *words,
@@ -182,7 +184,7 @@ async def world_of(folder: str, starts: datetime) -> AsyncIterator[World]:
 
 @dataclass
 class Day:
-    """The script of the day: the actions of people and operators in order of time. Prints the timeline."""
+    """The script of the day: what people and operators do, in chronological order. It prints the timeline."""
 
     world: World
     starts: datetime
@@ -429,7 +431,7 @@ def _working_day(now: datetime) -> datetime:
 
 
 def number_of(n: int) -> str:
-    """Return the phone number of a fictitious doctor. These numbers are not assigned."""
+    """Return a fictitious doctor's phone number, which is not assigned to any real person."""
     return f"55119000{1000 + n:05d}"
 
 

@@ -114,9 +114,7 @@ def measure_revision(revision: str, repository: Path = ROOT) -> dict[str, dict[s
 
 
 def measure(root: Path) -> dict[str, dict[str, str]]:
-    """Return the metrics as nested mappings: from the source tree to the name of the metric, and from the name to its
-    value.
-    """
+    """Return the metrics as nested mappings: source tree, then metric name, then value."""
     return {tree: dict(metrics(read_modules(root / folder))) for tree, folder in TREES.items()}
 
 

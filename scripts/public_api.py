@@ -252,7 +252,7 @@ def _parameter(parameter: ast.arg, default: ast.expr | None, names: Mapping[str,
 
 
 class _Unquoted(ast.NodeTransformer):
-    """Removes the quotes of forward references, but not those of the values in a `Literal`."""
+    """Removes the quotes from forward references, but keeps those of the values in a `Literal`."""
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         return node if ast.unparse(node.value) == "Literal" else self.generic_visit(node)

@@ -1,8 +1,9 @@
-"""Take the screenshots of the documents: `python -m scripts.screenshots`, about two minutes, needs Chromium.
+"""Take the screenshots for the documents: `python -m scripts.screenshots`. This takes about two minutes and needs
+Chromium.
 
-The screenshots show real pages. `jobs.png` and `tokens.png` show the first program of the README, after the engine ran its
-jobs on a fake clock for a day. The other screenshots show Julia as `make run` starts it. Everything runs on 127.0.0.1 with
-temporary databases.
+The screenshots show real pages. `jobs.png` and `tokens.png` show the first program in the README after the engine has
+run its jobs on a fake clock for a day. The other screenshots show Julia as `make run` starts it. Everything runs on
+127.0.0.1 with temporary databases.
 """
 
 import asyncio

@@ -89,7 +89,7 @@ def build(folder: Path, source: Path, output: Path) -> None:
         "docs_dir": source.name,
         "site_dir": "pages",
         "nav": navigation(),
-        # No font from another host, so that the site works without a network and no other host learns of a reader.
+        # Load no font from another host, so that the site works offline and no other host learns who reads it.
         "theme": {"font": False, "features": ["navigation.sections", "navigation.top", "content.code.copy"]},
         "markdown_extensions": {
             # Headings get the same anchors as on GitHub, because the documents are read in both places.

@@ -188,8 +188,8 @@ class Chatwoot:
         return JSONResponse(_shown(self.conversations[id]))
 
     def _guarded(self, handle: Any) -> Any:
-        """Wrap a route: check the token, record the request, and answer with the configured fault or with the result of
-        the route.
+        """Wrap a route: check the token, record the request, and respond with the configured fault or with the route's
+        result.
         """
 
         async def run(request: Request) -> Response:

@@ -39,7 +39,7 @@ PAIRED_AFTER = 2.0
 
 
 class Refused(Exception):
-    """A response with status 400 or more, in the envelope of the original."""
+    """A response with a status of 400 or more, in the same envelope as the original's."""
 
     def __init__(self, status: HTTPStatus, message: Json, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)

@@ -37,8 +37,8 @@ def positive(value: Json, otherwise: int) -> int:
 
 
 def matches(message: Mapping[str, Json], query: Mapping[str, Json]) -> bool:
-    """Return whether the key of a message matches the key fields of the query. A field that is false or empty in the
-    query matches every message, as in the original.
+    """Return whether a message's key matches the key fields in the query. A field that is false or empty in the query
+    matches every message, as in the original.
     """
     where = query.get("where")
     wanted = where.get("key") if isinstance(where, Mapping) else None

@@ -1,4 +1,6 @@
-"""Texts of group messages: conversation, forwarded offers and doubtful offers. All people and places are fictitious."""
+"""Texts for group messages: conversations, forwarded offers and doubtful offers. All people and places are
+fictitious.
+"""
 
 from simulador.comportamento import Chance
 

@@ -1,4 +1,4 @@
-"""Conversion of a number to a WhatsApp address (JID) as in the Evolution API, and the rule for registered numbers."""
+"""Converts a number to a WhatsApp address (JID) as the Evolution API does, and decides which numbers are registered."""
 
 import re
 
@@ -22,16 +22,16 @@ def jid_of(number: str) -> str:
 
 
 def is_on_whatsapp(jid: str) -> bool:
-    """Return whether an address is registered at WhatsApp. Every valid phone number, group, list and hidden address is
-    registered.
+    """Return whether an address is registered with WhatsApp. Every valid phone number, group, list and hidden address
+    is.
     """
     phone, _, _ = jid.partition("@")
     return not jid.endswith(PERSON) or len(phone) in _PHONE_DIGITS
 
 
 def lookup_order(jid: str) -> int:
-    """Return the position of an address in the original's responses: broadcasts first, then groups, then people. The
-    order in the request does not matter.
+    """Return the position of an address in a response. As in the original, broadcasts come first, then groups, then
+    people, whatever their order in the request.
     """
     if jid.endswith(BROADCAST):
         return 0

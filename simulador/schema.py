@@ -1,7 +1,7 @@
-"""The part of JSON Schema that the Evolution API uses, with its error sentences.
+"""The subset of JSON Schema that the Evolution API uses, with the original's error messages.
 
-The original validates with npm's ``jsonschema`` and returns the sentences of that package, or the ``description`` of
-the schema if there is one. Clients compare these sentences, so the simulator returns the same.
+The original validates with npm's ``jsonschema`` and returns the messages of that package, or the ``description`` in the
+schema if there is one. Clients compare these messages, so the simulator returns the same.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,9 @@
 """The state of the simulated Telegram: people, chats, sessions, messages, updates and configured faults.
 
-A transport first calls ``plan`` for the faults of a call, then the method that has the name of the call. Every change
-is an event. With a ``journal``, each event is written to that file before its answer, and a new process continues from
-it, so that a killed simulator loses no acknowledged event. Errors have the names of the original (``FLOOD_WAIT_30``).
+For each call, a transport first asks ``plan`` which faults to apply, then calls the method of the same name. Every
+change is an event. With a ``journal``, each event is written to that file before its answer, and a new process
+continues from it, so that a killed simulator loses no acknowledged event. Errors have the names of the original
+(``FLOOD_WAIT_30``).
 """
 
 import hashlib
@@ -177,7 +178,9 @@ class Mundo:
         self._flooded.clear()
 
     def plan(self, conta: int, metodo: str, *what: object) -> Plan:
-        """Decide the faults of one call at random. A repeated call is decided again and may get another result."""
+        """Decide at random which faults affect one call. The decision is made anew for a repeated call, which may turn
+        out differently.
+        """
         how, key = self.behaviour(conta), (conta, metodo)
         self.calls[key] += 1
         if self._clock.monotonic() < self._flooded.get(key, 0.0):
@@ -236,7 +239,7 @@ class Mundo:
         return token
 
     def revoke(self, conta: int, *, banned: bool = False) -> None:
-        """End the connections of an account, and its sessions or the account itself."""
+        """End an account's connections, and either its sessions or the account itself."""
         self._record({"e": "revogada", "conta": conta, "banida": banned})
         for conexao in [each for each in self.conexoes.values() if each.conta == conta]:
             conexao.woken()
@@ -557,7 +560,7 @@ class Mundo:
             each.woken()
 
     def shown(self, conta: int, mensagem: Mensagem) -> dict[str, Json]:
-        """Return a message with the people and chats that the account needs to understand it."""
+        """Return a message together with its chat and its author, as the account sees them."""
         return {
             **asdict(mensagem),
             "chat": self.entity(conta, mensagem.chat),

@@ -96,7 +96,7 @@ def _asked(checkout: Path, url: str, variant: str) -> float:
 
 async def _measured(url: str, variant: str) -> float:
     """Return the microseconds of processor time per task, from enqueueing to settling. The function imports the package
-    from the current checkout.
+    of the checkout that is being measured.
     """
     from batuta import Batuta
 

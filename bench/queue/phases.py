@@ -1,4 +1,4 @@
-"""Measure where the processor time of a job goes, by phase, in one worker that drains a queue: `python -m
+"""Measure in which phases a job spends its processor time, in one worker that drains a queue: `python -m
 bench.queue.phases`.
 
 The worker runs in this process. A timer of processor time (SIGPROF) takes samples, so other programs on the machine do

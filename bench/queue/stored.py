@@ -1,4 +1,4 @@
-"""The ratios of the run that ``RESULTS.md`` describes, and the comparison of another run with them.
+"""The ratios from the run that ``RESULTS.md`` describes, and a comparison of another run with them.
 
 Only ratios are compared, because both sides of a ratio ran on the same machine within a minute. If a ratio of processor
 times exists, it is compared instead of the ratio of wall times, because other programs affect wall times more.

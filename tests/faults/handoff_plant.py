@@ -1,5 +1,5 @@
-"""A worker that also runs ``processar_handoffs`` continuously, and dies at random just before or after the commits of a
-hand-off.
+"""A worker that also runs ``processar_handoffs`` continuously, and dies at random before or after a commit that changes
+a hand-off.
 """
 
 import asyncio

@@ -15,7 +15,7 @@ from tests.julia.tables import one, rows
 
 RATE = 5.0
 SENDER, OTHER = "julia-sim", "julia-outra"
-# Acknowledgements arrive before the answer, and events are doubled and reordered.
+# Acknowledgements arrive before the response, and events arrive twice and out of order.
 LIES = {"slow_seconds": 1.5, "sent_after": 0, "delivered_after": 0.5, "read_after": 1, "duplicated": 0.7, "late": 0.5}
 
 

@@ -33,7 +33,7 @@ from tests.faults.waiting import slowness
 
 pytestmark = [pytest.mark.calm, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
-# A child without our code. It reports that it is ready and, ten times within the limit, that it is alive.
+# A child that does not use our code. It reports that it is ready, and then ten times per time limit that it is alive.
 LIVING = """
 import os, signal, socket, subprocess, sys, threading, time
 address = os.environ["NOTIFY_SOCKET"].replace("@", chr(0), 1)

@@ -185,7 +185,7 @@ async def test_first_page_leads_from_a_job_that_did_not_run_to_its_reason_and_it
     assert "rui" in rows["paused"]
     assert "/acoes/resume?alvo=job%3Apaused" in rows["paused"]
     assert "/acoes/job.run?tarefa=paused" in rows["paused"]
-    # The page of the job answers the question about that fire without a further input.
+    # The job's page explains that fire without any further input.
     job = (await panel.ask("/painel/tarefas/overdue?lang=en")).text
     assert "no record" in job.partition('id="porque-titulo"')[2].partition("</section>")[0]
 

@@ -1,4 +1,4 @@
-"""Score the readers on the files of an author whom they do not know: ``python -m tests.julia.leitura_grupos.novo_autor
+"""Score the readers on the files of an author who is new to them: ``python -m tests.julia.leitura_grupos.novo_autor
 PASTA``.
 
 The folder contains ``grupos.jsonl``, ``agendamentos.jsonl`` or both, labelled according to the rules in
