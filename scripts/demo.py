@@ -7,6 +7,7 @@ schedule and the rows; the exit code is 1 if a promise is broken. All people are
 machine.
 """
 
+import argparse
 import asyncio
 import json
 import multiprocessing
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -447,5 +448,16 @@ def _free_port() -> int:
         return port
 
 
+def hours(arguments: Sequence[str]) -> tuple[int, int]:
+    """Parse the first and the last hour of the demonstration from the command line."""
+    parser = argparse.ArgumentParser(prog="dev.py demo", description=__doc__)
+    parser.add_argument("first", nargs="?", type=int, default=0, metavar="FIRST", help="the hour at which it begins")
+    parser.add_argument("last", nargs="?", type=int, default=24, metavar="LAST", help="the hour at which it ends")
+    chosen = parser.parse_args(arguments)
+    if not 0 <= chosen.first < chosen.last <= 24:
+        parser.error(f"{chosen.first} to {chosen.last} is not a part of a day: give two hours such as 8 12")
+    return chosen.first, chosen.last
+
+
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main(*map(int, sys.argv[1:3]))))
+    sys.exit(asyncio.run(main(*hours(sys.argv[1:]))))

@@ -1,5 +1,6 @@
 """Write an offer's text. Julia introduces itself as a virtual assistant and states only facts about the vacancy."""
 
+import re
 from collections.abc import Mapping
 from datetime import date
 from typing import Any, Final
@@ -8,6 +9,7 @@ from batuta.sql import Row
 
 DIAS: Final = ("segunda-feira", "terça-feira", "quarta-feira", "quinta-feira", "sexta-feira", "sábado", "domingo")
 LONGEST: Final = 60
+_NAME: Final = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 FATOS: Final = (
     "• Hospital: {hospital}\n• Especialidade: {especialidade}\n• Data: {data}\n• Período: {periodo}\n• Valor: {valor}"
 )
@@ -35,11 +37,11 @@ def fatos_da_vaga(vaga: Row | Mapping[str, Any]) -> str:
 
 
 def chamado(nome: str | None) -> str:
-    """Return a comma followed by the first word of a person's name. Return an empty string if that word has other
-    characters than letters.
+    """Return a comma followed by the first word of a person's name, such as "Ana-Maria". Return an empty string if that
+    word has characters other than letters, hyphens and apostrophes.
     """
     first = next(iter((nome or "").split()), "")
-    return f", {first[:LONGEST]}" if first.isalpha() else ""
+    return f", {first[:LONGEST]}" if _NAME.fullmatch(first) else ""
 
 
 def _lugar(vaga: Row | Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ import pytest
 from app.contexts.plantoes.anuncios import Anuncio
 from app.contexts.plantoes.candidatos import Impedimento
 from app.contexts.plantoes.model import MotivoDaCancelada, Ocupada, PlantaoComecou, VagaDesconhecida
+from app.contexts.plantoes.texto import chamado
 from app.contexts.vagas.api import StatusDaVaga
 from tests.julia.envio.sending import Office
 from tests.julia.plantoes.mesa import DAY, UNKNOWN_ID, add_doctors, add_vaga, events, history, shifts, vaga
@@ -154,3 +155,18 @@ async def test_the_best_candidates_are_offered_it_and_the_next_call_continues_wi
     assert isinstance(second, Anuncio)
     assert (len(first.oferecidas), len(second.oferecidas)) == (3, 2)
     assert {*first.oferecidas, *second.oferecidas} == set(doctors)
+
+
+@pytest.mark.parametrize(
+    ("nome", "expected"),
+    [
+        ("Ana-Maria Souza", ", Ana-Maria"),
+        ("D'Ávila", ", D'Ávila"),
+        ("Zé", ", Zé"),
+        ("55 11", ""),
+        ("<b>", ""),
+        (None, ""),
+    ],
+)
+def test_offer_calls_the_doctor_by_the_first_name_if_it_is_one(nome: str | None, expected: str) -> None:
+    assert chamado(nome) == expected
