@@ -14,10 +14,12 @@ from batuta.cli import CommandLine
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from app.application import build
+    from app.composition.envio import Pace
     from app.composition.julia import Julia
+    from app.contexts.telegram.porta import Telegram as Port
     from app.settings import Settings
     from batuta import Batuta
+    from batuta.kernel import Clock
 
     app: FastAPI
     work: Batuta
@@ -26,7 +28,7 @@ __all__ = ["app", "build", "command_line", "work"]
 
 
 def _catalogue() -> "Batuta":
-    from app.catalogue import build_catalogue
+    from app.composition.catalogue import build_catalogue
 
     return build_catalogue(_settings())
 
@@ -45,11 +47,16 @@ def __getattr__(name: str) -> object:
         return _app()
     if name == "work":
         return _julia().work
-    if name == "build":
-        from app.application import build
-
-        return build
     raise AttributeError(name)
+
+
+def build(
+    settings: "Settings", clock: "Clock | None" = None, pace: "Pace | None" = None, port: "Port | None" = None
+) -> "Julia":
+    """Build Julia for this process. If ``port`` is given, it replaces the Telegram client that the settings select."""
+    from app.web import application
+
+    return application.build(settings, COMMANDS, clock, pace, port)
 
 
 def _settings() -> "Settings":
@@ -61,8 +68,6 @@ def _settings() -> "Settings":
 
 @cache
 def _julia() -> "Julia":
-    from app.application import build
-
     return build(_settings())
 
 
@@ -71,7 +76,7 @@ def _app() -> "FastAPI":
     """Build the application for a uvicorn server that an operator starts. Configure logging as ``batuta api`` does."""
     import sys
 
-    from app.application import create_api
+    from app.web.application import create_api
     from batuta import __version__
     from batuta.errors import ConfigError
     from batuta.events import ProcessStarted

@@ -9,9 +9,9 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 
-from app.catalogue import migrations
+from app.composition.catalogue import migrations
 from app.composition.grupos import add_groups
-from app.composition.mensagens import build_messages
+from app.composition.conversas import build_messages
 from app.contexts.grupos.fila import Estagio
 from app.contexts.grupos.service import Grupos
 from app.contexts.webhooks.api import DeGrupo

@@ -28,7 +28,7 @@ from zoneinfo import ZoneInfo
 import httpx2
 from starlette.applications import Starlette
 
-from app.catalogue import APP
+from app.composition.catalogue import APP
 from app.composition.development.demo import LISTENER, SENDER
 from app.composition.development.demonstration import IN_USE
 from app.composition.development.simulator import SIMULATED

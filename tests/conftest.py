@@ -101,7 +101,7 @@ class TemplateDatabases:
 
 
 def _create_contents(url: str, contents: Contents) -> None:
-    from app.catalogue import migrations
+    from app.composition.catalogue import migrations
 
     async def grow() -> None:
         database = connect(url, SystemClock())

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
 
+from app.composition.conversas import Messages
 from app.composition.envio import rules_now
-from app.composition.mensagens import Messages
 from app.contexts.campanhas.inicio import Inicio
 from app.contexts.campanhas.jobs import LOOK_EVERY, CampaignJobs, CampaignLoop
 from app.contexts.campanhas.lotes import MensagensDeCampanha

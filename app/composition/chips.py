@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from app.composition.mensagens import Messages
+from app.composition.conversas import Messages
 from app.contexts.chips.jobs import ChipJobs
 from app.contexts.chips.pool import Pool
 from app.contexts.chips.saude import ChipHealth

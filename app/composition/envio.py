@@ -7,9 +7,9 @@ from datetime import timedelta
 from functools import partial
 from urllib.parse import urlsplit
 
+from app.composition.conversas import Messages
 from app.composition.development.simulator import SIMULATED
 from app.composition.jobs import trigger_rules
-from app.composition.mensagens import Messages
 from app.contexts.chips.selecao import Emissores
 from app.contexts.chips.service import Chips
 from app.contexts.comum.whatsapp import NoLine, WhatsApp

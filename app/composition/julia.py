@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from app.composition.agendamentos import Appointments, add_appointments
 from app.composition.campanhas import Campaigns, add_campaigns, build_campaigns
 from app.composition.chips import ChipServices, add_chips, build_chips
-from app.composition.conversas import Doctors, FollowUps, add_followups, build_doctors
+from app.composition.conversas import Doctors, FollowUps, Messages, add_followups, build_doctors, build_messages
 from app.composition.envio import Pace, Sending, add_sending, build_sending, limits, whatsapp
 from app.composition.gestao.diretrizes import Directives, add_directives
 from app.composition.gestao.equipe import Team, add_team
@@ -18,7 +18,6 @@ from app.composition.gestao.relatorios import Reports, add_reports
 from app.composition.grupos import GroupContacts, Groups, add_groups, build_group_contacts
 from app.composition.jobs import add_endpoints, add_jobs, upkeep_handlers
 from app.composition.llm import CIRCUIT, build_llm
-from app.composition.mensagens import Messages, build_messages
 from app.composition.plantoes import Answers, ExternalHandoffs, Shifts, add_answers, add_handoffs, add_shifts
 from app.composition.telegram.services import Telegram, add_telegram
 from app.contexts.mensagens.tipos import Tipo
@@ -140,7 +139,7 @@ def julia_of(work: Batuta) -> Julia:
     build = work.extension.application
     julia = None if build is None else build()
     if not isinstance(julia, Julia):
-        raise TypeError("this Batuta was built without Julia: build it with app.application.build")
+        raise TypeError("this Batuta was built without Julia: build it with app.main.build")
     return julia
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from functools import partial
 
+from app.composition.conversas import Messages
 from app.composition.envio import hours, is_demonstration
-from app.composition.mensagens import Messages
 from app.contexts.handoffs.externos import TIPOS, Externos
 from app.contexts.handoffs.jobs import ProcessarHandoffs
 from app.contexts.handoffs.links import Links

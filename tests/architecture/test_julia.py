@@ -18,13 +18,16 @@ SHARED = "comum"
 LARGEST_FOLDER = 13
 # Imports inside a function. Each saves other roles the memory of a library; none of them breaks an import cycle.
 LOADED_LATE = {
-    ("app/main.py", "app.application"),  # so that `batuta --help` and `batuta jobs` do not load all services
-    ("app/main.py", "app.catalogue"),  # so that `batuta --help` does not load the engine
+    ("app/main.py", "app.web"),  # so that `batuta --help` and `batuta jobs` do not load all services
+    ("app/main.py", "app.web.application"),  # the same, for `create_api`
+    ("app/main.py", "app.composition.envio"),  # only types
+    ("app/main.py", "app.contexts.telegram.porta"),  # only types
+    ("app/main.py", "app.composition.catalogue"),  # so that `batuta --help` does not load the engine
     ("app/main.py", "app.composition.julia"),  # only types, which `batuta --help` does not load
     ("app/main.py", "app.settings"),  # so that `batuta --help` does not load pydantic
-    ("app/application.py", "app.web.api"),  # FastAPI
-    ("app/catalogue.py", "app.composition.arq"),  # ARQ and Redis
-    ("app/catalogue.py", "app.composition.julia"),  # only types, which `batuta up` does not load
+    ("app/web/application.py", "app.web.api"),  # FastAPI
+    ("app/composition/catalogue.py", "app.composition.arq"),  # ARQ and Redis
+    ("app/composition/catalogue.py", "app.composition.julia"),  # only types, which `batuta up` does not load
     ("app/composition/julia.py", "app.integrations.redis.arq"),  # ARQ and Redis
     ("app/composition/development/simulator.py", "app.composition.development.demonstration"),  # only in development
     (

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import asyncpg
 import pytest
 
-from app.catalogue import migrations
+from app.composition.catalogue import migrations
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from batuta import BatutaError
 from batuta.kernel.clock import SystemClock

@@ -1,7 +1,7 @@
 """Build the services that notify the team and copy conversations to the help desk."""
 
+from app.composition.conversas import Messages
 from app.composition.gestao.relatorios import TEXTS
-from app.composition.mensagens import Messages
 from app.contexts.conversas.escrita import EscritaDaEquipe
 from app.contexts.equipe.avisos import AVISOS, Avisos, Canal
 from app.contexts.equipe.central import CIRCUIT, Central

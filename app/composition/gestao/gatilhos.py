@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from functools import partial
 
+from app.composition.conversas import Messages
 from app.composition.envio import rules_now
-from app.composition.mensagens import Messages
 from app.composition.plantoes import Shifts
 from app.contexts.gatilhos.contatos import Contatos
 from app.contexts.gatilhos.selecao import Seletor

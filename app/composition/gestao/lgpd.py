@@ -1,6 +1,6 @@
 """Builds the services that export and erase a person's data, and their health check."""
 
-from app.composition.mensagens import Messages
+from app.composition.conversas import Messages
 from app.contexts.lgpd.restauracao import RestauracaoLgpd
 from app.contexts.lgpd.service import Lgpd, LgpdParts
 from app.contexts.plantoes.api import Plantoes

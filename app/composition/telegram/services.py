@@ -5,9 +5,9 @@ that the role ``telegram`` works on.
 from datetime import timedelta
 from functools import partial
 
+from app.composition.conversas import Messages
 from app.composition.envio import RECONCILING, Sending, rules_now
 from app.composition.grupos import Groups
-from app.composition.mensagens import Messages
 from app.composition.telegram.port import build_port, build_sessions
 from app.composition.telegram.role import ROLE
 from app.contexts.envio.envios_em_duvida import Reconciliador

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.composition.mensagens import Messages
+from app.composition.conversas import Messages
 from app.contexts.conversas.atendimento import (
     LONGEST_MOTIVO,
     Com,

@@ -44,7 +44,7 @@ async def test_api_boards_and_commands_share_one_instance_of_each_cache(
 def test_object_graph_is_found_through_its_batuta(settings: Settings) -> None:
     julia = build(settings)
     assert julia_of(julia.work) is julia
-    with pytest.raises(TypeError, match=r"app\.application\.build"):
+    with pytest.raises(TypeError, match=r"app\.main\.build"):
         julia_of(Batuta(settings.database_url.get_secret_value()))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.catalogue import migrations
+from app.composition.catalogue import migrations
 from batuta.engine.batuta import Batuta
 from batuta.engine.extension import Extension
 from batuta.kernel.errors import StoreConflict

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.application import build
-from app.main import command_line
+from app.main import build, command_line
 from app.settings import Settings
 from batuta.cli.command_line import import_command
 from batuta.config import load_settings
@@ -19,7 +18,7 @@ from tests import ROOT
 # Libraries and parts of the application that are expensive to import, and that help texts and lists of jobs do not
 # need.
 SERVICES = ("fastapi", "starlette", "uvicorn", "jinja2", "httpx2", "telethon", "arq", "redis", "asyncpg", "rapidfuzz")
-PARTS = ("structlog", "python_calamine", "app.application", "app.composition.julia", "app.web", "app.integrations")
+PARTS = ("structlog", "python_calamine", "app.composition.julia", "app.web", "app.integrations")
 ENGINE = ("asyncio", "pydantic", "rich", "sqlite3", "batuta.engine", "batuta.stores", "app.settings", "app.contexts")
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.catalogue import SECTIONS
+from app.composition.catalogue import SECTIONS
 from app.main import build
 from app.settings import Settings
 from batuta.config import load_settings

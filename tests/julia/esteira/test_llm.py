@@ -12,11 +12,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.catalogue import migrations
+from app.composition.catalogue import migrations
+from app.composition.conversas import build_messages
 from app.composition.grupos import add_groups, limiares
 from app.composition.julia import add_guards
 from app.composition.llm import guard_llm
-from app.composition.mensagens import build_messages
 from app.contexts.esteira.leituras import LeitorPorRegras
 from app.contexts.esteira.llm import LeitorComLlm
 from app.contexts.leitura_grupos.api import Categoria, Leitura

@@ -10,10 +10,10 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from app.catalogue import migrations
+from app.composition.catalogue import migrations
+from app.composition.conversas import build_messages
 from app.composition.grupos import Groups, add_groups
 from app.composition.julia import add_guards
-from app.composition.mensagens import build_messages
 from app.contexts.comum.telefone import address
 from app.contexts.esteira.leituras import Leitor
 from app.contexts.grupos.fila import Estagio

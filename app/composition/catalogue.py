@@ -26,7 +26,7 @@ from batuta.sql import Mark, Migration, read_migrations
 if TYPE_CHECKING:
     from app.composition.julia import Julia
 
-APP: Final = Path(__file__).parent
+APP: Final = Path(__file__).parents[1]
 # With ARQ, the worker keeps up to this many times ARQ_MAX_JOBS tasks in Redis, because it feeds several ARQ processes.
 ARQ_SENT_AT_A_TIME = 4
 # Names on which operators' scripts depend: the health score's sections, the log's phrases and fields, and
@@ -54,7 +54,7 @@ def build_catalogue(settings: Settings) -> Batuta:
     """
 
     def no_services() -> "Julia":
-        raise TypeError("the catalogue has no services: build the application with app.application.build")
+        raise TypeError("the catalogue has no services: build the application with app.main.build")
 
     work = build_engine(settings, extension_of(settings, no_services))
     add_jobs(work, settings)

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from app.catalogue import build_engine, extension_of
-from app.cli import COMMANDS
+from app.composition.catalogue import build_engine, extension_of
 from app.composition.development.simulator import with_environment
 from app.composition.envio import Pace
 from app.composition.julia import Julia, compose
@@ -23,7 +22,7 @@ from app.web.boards import (
     vacancies_board,
 )
 from app.web.screens import TEMPLATES, actions, screens
-from batuta.extension import Examined
+from batuta.extension import Command, Examined
 from batuta.kernel import Clock
 
 if TYPE_CHECKING:
@@ -56,14 +55,16 @@ FINDING_PAGES: Final[Mapping[str, str]] = {
 }
 
 
-def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = None, port: Port | None = None) -> Julia:
-    """Build Julia for this process. If ``port`` is given, it replaces the Telegram client that the settings select."""
+def build(
+    settings: Settings, commands: Mapping[str, Command], clock: Clock | None, pace: Pace | None, port: Port | None
+) -> Julia:
+    """Build Julia for this process, as ``app.main.build`` describes."""
     julia: Julia
     work = build_engine(
         settings,
         replace(
             extension_of(settings, lambda: julia),
-            commands=COMMANDS,
+            commands=commands,
             application=lambda: julia,
             examine=lambda: _examine(julia),
             api=lambda: create_api(julia),
@@ -80,7 +81,7 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
             actions=actions(lambda: julia),
             finding_pages=FINDING_PAGES,
             templates=[TEMPLATES],
-            rebuilt=lambda added: build(with_environment(settings, added)).work,
+            rebuilt=lambda added: build(with_environment(settings, added), commands, None, None, None).work,
             encrypted=ENCRYPTED,
             restoring=lambda: [julia.messages.restauracao, julia.personal_data.restauracao],
         ),
