@@ -76,7 +76,7 @@ def listar(
     ctx = cli_context(context)
     day = None if dia is None else dia.date().isoformat()
     asked = Filtro(leitura=situacao, de=day, ate=day, unidade=unidade)
-    rows = ask(ctx, lambda julia: _seen(julia, "listar", _list(julia, asked, importacao, limite), documentos))
+    rows = ask(ctx, lambda julia: _read_audited(julia, "listar", _list(julia, asked, importacao, limite), documentos))
     shown = [agendamento_em_palavras(row, _visao(documentos)) for row in rows]
     ctx.show({"appointments": shown}, as_json, lambda: _print_all(ctx, shown, documentos))
 
@@ -84,7 +84,7 @@ def listar(
 def contar(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     counts = ask(ctx, lambda julia: julia.appointments.agendamentos.contagem())
-    ctx.show(counts, as_json, lambda: ctx.say(_counted(ctx, counts)))
+    ctx.show(counts, as_json, lambda: ctx.say(_format_counts(ctx, counts)))
 
 
 def saude(context: typer.Context, as_json: JsonFlag = False) -> None:
@@ -146,7 +146,7 @@ def ver(
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    row = ask(ctx, lambda julia: _seen(julia, "ver", _one(julia, id), documentos))
+    row = ask(ctx, lambda julia: _read_audited(julia, "ver", _one(julia, id), documentos))
     shown = agendamento_em_palavras(row, _visao(documentos))
     ctx.show(shown, as_json, lambda: _print_one(ctx, shown, documentos))
 
@@ -240,7 +240,7 @@ def _print(ctx: CliContext, document: dict[str, Any]) -> None:
 def _health_table(ctx: CliContext, document: Mapping[str, Any]) -> Table:
     texts, metrics = ctx.texts(), document["metrics"]
     alerts = ", ".join(texts(f"cli.agendamentos.alert_{each}") for each in document["alerts"])
-    counts = _counted(ctx, {status: count for status, count in metrics["appointments"].items() if count})
+    counts = _format_counts(ctx, {status: count for status, count in metrics["appointments"].items() if count})
     has_worker = texts("cli.agendamentos.yes" if metrics["has_worker"] else "cli.agendamentos.no")
     figures = {
         "status": texts(f"cli.agendamentos.health_{document['status']}"),
@@ -259,7 +259,7 @@ def _health_table(ctx: CliContext, document: Mapping[str, Any]) -> Table:
     return table
 
 
-def _counted(ctx: CliContext, counts: Mapping[str, int]) -> str:
+def _format_counts(ctx: CliContext, counts: Mapping[str, int]) -> str:
     return ", ".join(f"{word(ctx, 'leitura', status)} {count}" for status, count in counts.items())
 
 
@@ -317,7 +317,7 @@ def _visao(documentos: bool) -> Visao:
     return Visao.INTEIRA if documentos else Visao.SEM_DADOS
 
 
-async def _seen(julia: Julia, command: str, reading: Awaitable[T], documentos: bool) -> T:
+async def _read_audited(julia: Julia, command: str, reading: Awaitable[T], documentos: bool) -> T:
     """Await ``reading`` and return its result. If ``documentos`` is set, record in the audit log that personal data was
     shown.
     """

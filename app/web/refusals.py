@@ -24,13 +24,13 @@ def as_problems(request: Request, refusals: Mapping[type[BatutaError], tuple[int
     except BatutaError as error:
         for kind, (status, slug) in refusals.items():
             if isinstance(error, kind):
-                masked = type(error)(**{name: _masked(fact) for name, fact in error.facts.items()})
+                masked = type(error)(**{name: _mask(fact) for name, fact in error.facts.items()})
                 facts = {**masked.facts, "why": Sentence(texts_for(request).error(masked))}
                 raise Problem(status, slug, **facts) from None  # type: ignore[arg-type]
         raise
 
 
-def _masked(fact: object) -> object:
+def _mask(fact: object) -> object:
     return mask_text(fact, LONGEST_FACT) if isinstance(fact, str) else fact
 
 

@@ -59,7 +59,7 @@ WHILES = {
     "testing/kit.py": {"drain", "run_for", "_run_due"},
     "app/contexts/telegram/conexoes.py": {"_end_all"},  # until every connection is closed; the drain limits it
     "app/integrations/telethon/linha.py": {"receive"},
-    "app/contexts/lgpd/pessoa.py": {"_with_encrypted"},  # one page of a table after the other
+    "app/contexts/lgpd/pessoa.py": {"_find_by_document"},  # one page of a table after the other
     "testing/loops.py": {"wait_for"},
     "testing/simulation.py": {"run_until", "settle"},
 }

@@ -33,7 +33,7 @@ def _print_all(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
     for each in shown:
         figures = each["ultimos_7_dias"]
         counts = (each["limite"], each["na_fila"], *(figures[name] for name in COLUMNS[4:]))
-        table.add_row(each["nome"], _held(ctx, each["suspenso_por"]), *map(str, counts))
+        table.add_row(each["nome"], _describe_switch(ctx, each["suspenso_por"]), *map(str, counts))
     ctx.out.print(table)
     for each in shown:
         marks = ", ".join(
@@ -45,7 +45,7 @@ def _print_all(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
 
 def _print(ctx: CliContext, document: dict[str, Any]) -> None:
     texts = ctx.texts()
-    ctx.say(texts("cli.gatilhos.head", nome=document["nome"], situacao=_held(ctx, document["suspenso_por"])))
+    ctx.say(texts("cli.gatilhos.head", nome=document["nome"], situacao=_describe_switch(ctx, document["suspenso_por"])))
     if (why := document["sem_selecao"]) is not None:
         ctx.say(texts("cli.gatilhos.nothing", motivo=word(ctx, "sem_selecao", why)))
     for id in document["selecionados"]:
@@ -66,6 +66,6 @@ def _print_reasons(ctx: CliContext, reasons: Mapping[str, int], examples: Mappin
             ctx.say(f"{indent}  {id}")
 
 
-def _held(ctx: CliContext, switch: str | None) -> str:
+def _describe_switch(ctx: CliContext, switch: str | None) -> str:
     texts = ctx.texts()
     return texts("cli.gatilhos.on") if switch is None else texts("cli.gatilhos.held", chave=switch)

@@ -189,7 +189,7 @@ class Demonstration:
         doctors: list[Json] = [self._doctor(n) for n in range(DOCTORS)]
         registered = await self._post("/api/v1/medicos", medicos=doctors)
         self._new = [str(each) for each in registered["novos"]]
-        self._doctors = self._new or await self._known_doctors()
+        self._doctors = self._new or await self._find_known_doctors()
 
     async def register_chips(self) -> None:
         """Register each instance of the simulated gateway as a chip that has been in use for months."""
@@ -332,7 +332,7 @@ class Demonstration:
     async def run_job(self, endpoint: str) -> None:
         await self._post(f"/jobs/{endpoint}")
 
-    async def _known_doctors(self) -> list[str]:
+    async def _find_known_doctors(self) -> list[str]:
         """Return the ids of doctors whom an earlier run of the demonstration registered."""
         found = await self._get(f"/api/v1/medicos?limite={DOCTORS}")
         return [str(each["medico"]) for each in found["medicos"]]

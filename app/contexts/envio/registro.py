@@ -241,7 +241,7 @@ class Registro:
         await self._count(transaction, mensagem, achada.message_id, achada.em, now)
         if bypass is not None:
             await self._record_outcome(transaction, mensagem, "envio_com_bypass", outcome, now)
-        await self._mensagens.ouvintes.enviada(transaction, _ended(mensagem, outcome, achada.em))
+        await self._mensagens.ouvintes.enviada(transaction, _describe_end(mensagem, outcome, achada.em))
         return True
 
     async def record_end(
@@ -269,7 +269,7 @@ class Registro:
         if mensagem.reserva is not None:
             await self._rates.release(mensagem.reserva, within=transaction)
         await self._record_outcome(transaction, mensagem, "envio_bloqueado", desfecho, now)
-        await self._mensagens.ouvintes.encerrada(transaction, _ended(mensagem, desfecho, now))
+        await self._mensagens.ouvintes.encerrada(transaction, _describe_end(mensagem, desfecho, now))
         return True
 
     async def in_doubt(self, reading: Reading, fila: str, *, limit: int) -> list[Duvida]:
@@ -422,7 +422,7 @@ class Registro:
         )
 
 
-def _ended(mensagem: Mensagem, desfecho: Desfecho, em: datetime) -> MensagemEncerrada:
+def _describe_end(mensagem: Mensagem, desfecho: Desfecho, em: datetime) -> MensagemEncerrada:
     return MensagemEncerrada(
         id=mensagem.id,
         tipo=mensagem.tipo,

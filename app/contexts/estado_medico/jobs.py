@@ -108,7 +108,7 @@ class Manutencao:
             rows = await transaction.all(self._queries.recorded, depois=after, limite=PAGE)
             behind = [row for row in rows if _is_behind(row)]
             for row in behind:
-                await transaction.run(self._queries.repair, **_recorded(row), now=now)
+                await transaction.run(self._queries.repair, **_derive_state(row), now=now)
         return len(behind), _position(rows)
 
 
@@ -125,7 +125,7 @@ def _is_behind(row: Row) -> bool:
     return any(real is not None and (stored is None or stored < real) for real, stored in pairs)
 
 
-def _recorded(row: Row) -> dict[str, object]:
+def _derive_state(row: Row) -> dict[str, object]:
     wrote = row["entrada"] is not None
     permits = Permissao.ACTIVE if wrote else Permissao.INITIAL
     return {

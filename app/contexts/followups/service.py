@@ -142,7 +142,7 @@ class Followups:
             etapa, now = POR_ESTAGIO.get(each), self._clock.now()
             if each in ESTAGIOS and not (devidos and etapa is None):
                 until = now - etapa.espera if devidos and etapa is not None else now
-                found += await self._considered(
+                found += await self._read_candidates(
                     self._database, each, until, todas=not devidos, limite=limite + pular, now=now
                 )
         return found[pular : pular + limite]
@@ -195,7 +195,7 @@ class Followups:
         found = [
             row
             for etapa in ETAPAS
-            for row in await self._considered(
+            for row in await self._read_candidates(
                 self._database, etapa.de, now - etapa.espera - LATE, impedimento=why, limite=1, now=now
             )
         ]
@@ -208,7 +208,7 @@ class Followups:
             abertas = await self._parts.sugestoes.abertas(self._database, now=now)
         async with self._database.transaction() as transaction:
             until = now - etapa.espera
-            rows = await self._considered(transaction, etapa.de, until, limite=POR_RODADA, now=now)
+            rows = await self._read_candidates(transaction, etapa.de, until, limite=POR_RODADA, now=now)
             vacancies = {row["id"]: await self._vacancy(transaction, row, abertas) for row in rows}
             items = [_message(etapa, row, vacancies[row["id"]], now) for row in rows]
             ids = await self._parts.fila.put(items, within=transaction) if items else []
@@ -224,7 +224,7 @@ class Followups:
             return None
         return await self._parts.sugestoes.para(reading, abertas, row["cliente_id"], row["especialidade"])
 
-    async def _considered(
+    async def _read_candidates(
         self,
         reading: Reading,
         estagio: Estagio,

@@ -162,7 +162,7 @@ class Gatilhos:
         selected = await self._parts.seletor.selecionar(database, gatilho, exemplos=EXAMPLES, now=now)
         return Simulacao(
             gatilho=gatilho,
-            suspenso_por=await self._held_by(gatilho),
+            suspenso_por=await self._find_switch(gatilho),
             selecao=selected,
             ofertas=await self._simulate_offers(selected) if gatilho is Gatilho.OFERTA else (),
         )
@@ -249,13 +249,13 @@ class Gatilhos:
         figures = {} if messages is None else {name: int(messages[name]) for name in FIGURES}
         return Situacao(
             gatilho=gatilho,
-            suspenso_por=await self._held_by(gatilho),
+            suspenso_por=await self._find_switch(gatilho),
             **figures,
             respondidos=sum(int(row["quantas"]) for row in mine),
             avaliacoes={row["avaliacao"]: int(row["quantas"]) for row in mine if row["avaliacao"] is not None},
         )
 
-    async def _held_by(self, gatilho: Gatilho) -> str | None:
+    async def _find_switch(self, gatilho: Gatilho) -> str | None:
         return (await self._parts.regras(self._parts.database, None, REGRAS[gatilho].chave)).trigger_off
 
 

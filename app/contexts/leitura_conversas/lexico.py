@@ -95,7 +95,7 @@ def _lexicon() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
     return {word: frozenset(names) for word, names in found.items()}, spellings
 
 
-def known_words() -> dict[str, frozenset[str]]:
+def load_known_words() -> dict[str, frozenset[str]]:
     """Map each known word's phonetic form to its meanings. The lexicon is loaded on first use, because most processes
     read no messages.
     """
@@ -142,7 +142,7 @@ def _neighbours() -> dict[str, list[tuple[str, str]]]:
     """
     index: dict[str, list[tuple[str, str]]] = {}
     for spelling, word in sorted(_lexicon()[1].items()):
-        if len(spelling) >= _LONG_ENOUGH + (not known_words()[word]):
+        if len(spelling) >= _LONG_ENOUGH + (not load_known_words()[word]):
             for key in {spelling, *_shorter(spelling)}:
                 index.setdefault(key, []).append((spelling, word))
     return index
@@ -154,8 +154,8 @@ def meanings(word: str) -> tuple[str, frozenset[str]]:
     if _LAUGHTER.fullmatch(word):
         return "riso", frozenset(("RISO",))
     plain = _ALIASES.get(word) or fold(word)
-    if plain in known_words():
-        return plain, known_words()[plain]
+    if plain in load_known_words():
+        return plain, load_known_words()[plain]
     if any(each.isdigit() or each in "@$" for each in word):
         return _with_digits(word, plain)
     if len(plain) < _LONG_ENOUGH - 1 or len(plain) > _LONGEST_WORD:
@@ -164,10 +164,10 @@ def meanings(word: str) -> tuple[str, frozenset[str]]:
         near = {each for key in (tried, *_shorter(tried)) for each in _neighbours().get(key, ())}
         close = sorted(
             (each for each in near if each[0][0] == tried[0] and one_slip(tried, each[0]) and _may_be(tried, each)),
-            key=lambda each: (not known_words()[each[1]] & _KEY, each),
+            key=lambda each: (not load_known_words()[each[1]] & _KEY, each),
         )
         if close:
-            return close[0][1], known_words()[close[0][1]]
+            return close[0][1], load_known_words()[close[0][1]]
     return plain, frozenset()
 
 
@@ -175,7 +175,7 @@ def _may_be(tried: str, near: tuple[str, str]) -> bool:
     """Return whether the written word may be a misspelling of a similar known word. For a short word, only words that
     are typical of opt-outs (``_KEY``) are considered.
     """
-    return len(tried) >= _LONG_ENOUGH or (len(near[0]) > len(tried) and bool(known_words()[near[1]] & _KEY))
+    return len(tried) >= _LONG_ENOUGH or (len(near[0]) > len(tried) and bool(load_known_words()[near[1]] & _KEY))
 
 
 _KEY: Final = frozenset(
@@ -197,13 +197,13 @@ _KEY: Final = frozenset(
 
 def _with_digits(word: str, plain: str) -> tuple[str, frozenset[str]]:
     keyword = fold(word.translate(_LEET))
-    if known_words().get(keyword, frozenset()) & {"SAIR", "STOP", "PARAR", "CANCELAR", "TIRAR"}:
-        return keyword, known_words()[keyword]
+    if load_known_words().get(keyword, frozenset()) & {"SAIR", "STOP", "PARAR", "CANCELAR", "TIRAR"}:
+        return keyword, load_known_words()[keyword]
     if plain.isdigit() or re.fullmatch(r"\d+[a-z]{1,3}\d*", plain):
         return plain, frozenset(("NUM",))
     swapped = fold(word.translate(_LEET))
-    if swapped in known_words() and len(swapped) > 2:
-        return swapped, known_words()[swapped]
+    if swapped in load_known_words() and len(swapped) > 2:
+        return swapped, load_known_words()[swapped]
     return plain, frozenset(("NUM",)) if plain[:1].isdigit() else frozenset()
 
 
@@ -240,4 +240,4 @@ def split_glued(letters: str) -> tuple[str, ...]:
 
 
 def _is_piece(piece: str) -> bool:
-    return (len(piece) > 1 and bool(known_words().get(fold(piece)))) or piece in ("o", "a", "e")
+    return (len(piece) > 1 and bool(load_known_words().get(fold(piece)))) or piece in ("o", "a", "e")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-from app.contexts.leitura_conversas.lexico import fold, known_words, meanings, split_glued, terms
+from app.contexts.leitura_conversas.lexico import fold, load_known_words, meanings, split_glued, terms
 from batuta.kernel import dataclass
 
 LONGEST: Final = 65_536
@@ -93,7 +93,7 @@ _QUOTES: Final = str.maketrans("“”„«»‘’´`–—•", '"""""\'\'\'\'
 
 def _unstar(match: re.Match[str]) -> str:
     """Replace a star that was written in place of a vowel: "p*rar" becomes "parar"."""
-    found = [word for vowel in "aeiou" if known_words().get(fold(word := f"{match[1]}{vowel}{match[2]}"))]
+    found = [word for vowel in "aeiou" if load_known_words().get(fold(word := f"{match[1]}{vowel}{match[2]}"))]
     return found[0] if found else match[0]
 
 
@@ -144,7 +144,7 @@ def _words(piece: str) -> tuple[Palavra, ...]:
     if piece == "+":
         return (Palavra("mais", meanings("mais")[1]),)
     word, marks = meanings(piece)
-    if marks or word in known_words() or len(piece) < 7 or not piece.isalpha() or not piece.isascii():
+    if marks or word in load_known_words() or len(piece) < 7 or not piece.isalpha() or not piece.isascii():
         return (Palavra(word, marks),)
     pieces = split_glued(piece)
     if len(pieces) > 2 or (len(pieces) == 2 and pieces[0] == _NAO):

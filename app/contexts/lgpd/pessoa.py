@@ -208,11 +208,11 @@ class Pessoas:
 
     async def _appointments(self, reading: Reading, alvo: Alvo, cpfs: Sequence[str]) -> list[dict[str, Any]]:
         """Return the appointments that have one of the person's phone numbers or one of these documents."""
-        ids = await self._with_encrypted(reading, cpfs) if cpfs else []
+        ids = await self._find_by_document(reading, cpfs) if cpfs else []
         asked = {"quem": AsJson(alvo.quem), "cpfs": AsJson([*cpfs]), "ids": AsJson(ids)}
         return [decifrado(row, self._cifra) for row in await reading.all(self._queries.appointments, **asked)]
 
-    async def _with_encrypted(self, reading: Reading, cpfs: Sequence[str]) -> list[Json]:
+    async def _find_by_document(self, reading: Reading, cpfs: Sequence[str]) -> list[Json]:
         """Return the ids of the appointments whose encrypted CPF is one of ``cpfs``. This method decrypts the
         documents, because the database cannot compare encrypted values.
         """

@@ -195,14 +195,16 @@ class Lgpd:
         async with self._database.transaction() as transaction:
             counts = counts + await self._stop(transaction, id, alvo, por, now)
             counts = counts + await self._erase(transaction, alvo, now, last=False)
-            if not await self._left(transaction, alvo, now, last=False):
+            if not await self._count_left(transaction, alvo, now, last=False):
                 counts = counts + await self._erase(transaction, alvo, now, last=True)
             counts = counts + await self._mask(transaction, alvo, mentions)
             await self._advance(transaction, id, alvo, counts, POR_CONFERIR, now)
         # Another transaction may have added rows about the person in the meantime, so identify and count again.
         alvo = await self._pessoas.completar(alvo)
         async with self._database.snapshot() as reading:
-            left = await self._left(reading, alvo, now, last=False) or await self._left(reading, alvo, now, last=True)
+            left = await self._count_left(reading, alvo, now, last=False) or await self._count_left(
+                reading, alvo, now, last=True
+            )
             if mentions := await self._mentions(reading, alvo, in_use=True):
                 left[MENCOES] = sum(map(len, mentions.values()))
         async with self._database.transaction() as transaction:
@@ -238,7 +240,7 @@ class Lgpd:
                 counts[each.tabela] += await transaction.run(each.apagar, **valores(each.apagar, alvo, now=now))
         return counts
 
-    async def _left(self, reading: Reading, alvo: Alvo, now: datetime, *, last: bool) -> dict[str, int]:
+    async def _count_left(self, reading: Reading, alvo: Alvo, now: datetime, *, last: bool) -> dict[str, int]:
         """Count, by table, the person's rows that are not erased yet."""
         left = Counter[str]()
         for each in self._group(last=last):

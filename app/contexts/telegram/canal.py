@@ -171,7 +171,7 @@ class CanalTelegram:
             case FloodWait(metodo=metodo, wait=wait):
                 return Snooze(await self.conexoes.esperar(linha.conta, metodo, wait), _flood_reason(metodo, wait))
             case _:
-                await self.conexoes.failed(linha, found)
+                await self.conexoes.handle_failure(linha, found)
                 return Snooze(self.conexoes.retry_at(linha.conta), OFFLINE(why=reason_of(found)))
 
     async def _origin(self, conta: str, mensagem: Mensagem) -> "Origem | Recusada | None":
@@ -225,7 +225,7 @@ class CanalTelegram:
             until = await self.conexoes.esperar(linha.conta, sent.metodo, sent.wait)
             return Incerta(_flood_reason(sent.metodo, sent.wait), until)
         if not isinstance(sent, Enviadas):
-            await self.conexoes.failed(linha, sent)
+            await self.conexoes.handle_failure(linha, sent)
             return Incerta(CANNOT_SEARCH(why=reason_of(sent)))
         own, is_forward = random_id_of(mensagem.id), ENCAMINHA in mensagem.metadata
         for each in sent.mensagens:
@@ -324,17 +324,17 @@ class PorConta:
             case PeerBlocked(why=why):
                 return Recusada(Desfecho.FAILED_VALIDATION, BLOCKED(why=why))
             case SessionRevoked(why=why):
-                await canal.conexoes.failed(self.linha, result)
+                await canal.conexoes.handle_failure(self.linha, result)
                 return Suspensa(INACTIVE, REVOKED(why=why))
             case OwnedElsewhere(until=until):
-                await canal.conexoes.failed(self.linha, result)
+                await canal.conexoes.handle_failure(self.linha, result)
                 return Suspensa(max(until, now), OWNED())
             case Refused(why=why, permanent=True):
                 return Recusada(Desfecho.FAILED_PROVIDER, why)
             case Refused(why=why):
                 return NaoEnviada(Desfecho.FAILED_PROVIDER, why)
             case Unavailable(why=why):
-                await canal.conexoes.failed(self.linha, result)
+                await canal.conexoes.handle_failure(self.linha, result)
                 return Suspensa(canal.conexoes.retry_at(conta), OFFLINE(why=why))
             case Unknown(why=why):
                 return Duvidosa(why)

@@ -132,7 +132,7 @@ class Conexoes:
         return min(known.until + AFTER_PAUSE, now + LONGEST_WAIT)
 
     async def tick(self) -> Pace:
-        found = await self._stored(self.contas.ativas())
+        found = await self._await_database(self.contas.ativas())
         active = {each.id: each for each in found}
         for id in [id for id in self._open if id not in active]:
             self._end(id)
@@ -216,7 +216,7 @@ class Conexoes:
         known.linha, known.failures, known.until, known.why = made, 0, None, ""
         # Connecting has already probed the server. The first receive stores the position from which updates count.
         known.probed_at = self.clock.now()
-        await self._stored(self.contas.conectada(conta.id))
+        await self._await_database(self.contas.conectada(conta.id))
         self.on_connect()
         await self._receive(known, made, FIRST_RECEIVE)
 
@@ -253,7 +253,7 @@ class Conexoes:
                 # The position is not stored, so the next connection delivers these updates again.
                 await self._drop(known, kept.why)
 
-    async def failed(self, linha: Linha, failure: Falha) -> None:
+    async def handle_failure(self, linha: Linha, failure: Falha) -> None:
         """Apply a failed request's consequence to the account. Several requests may report the loss of the same
         connection, so a failure is ignored if its connection has already been replaced.
         """
@@ -296,9 +296,9 @@ class Conexoes:
         """Close the connection of an account and connect again after a pause."""
         self._pause(known, why, until)
         self._close(known)
-        await self._stored(self.contas.caiu(known.conta.id, why))
+        await self._await_database(self.contas.caiu(known.conta.id, why))
 
-    async def _stored(self, work: Awaitable[T]) -> T:
+    async def _await_database(self, work: Awaitable[T]) -> T:
         """Await a call to the database and return its result. Raise StoreTimeout if the call takes too long. The
         message that needs the result then waits for the database, and no attempt is counted.
         """

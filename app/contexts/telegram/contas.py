@@ -62,7 +62,6 @@ class AccountQueries:
     advance: Query
     wait: Query
     waiting: Query
-    waits: Query
 
 
 class Contas:
@@ -105,9 +104,6 @@ class Contas:
     async def listar(self) -> list[Row]:
         now = self._clock.now()
         return await self._database.all(self._queries.accounts, hour_ago=now - HOUR, now=now)
-
-    async def esperas(self) -> list[Row]:
-        return await self._database.all(self._queries.waits, now=self._clock.now())
 
     async def ativas(self) -> Sequence[ContaAtiva]:
         rows = await self._database.all(self._queries.active)

@@ -63,6 +63,3 @@ WHERE excluded.ate > telegram_esperas.ate;
 
 -- read waiting: until when an account may not call a method
 SELECT ate, motivo FROM telegram_esperas WHERE conta_id = :conta_id AND metodo = :metodo AND ate > :now;
-
--- read waits: every current wait
-SELECT conta_id, metodo, ate, motivo FROM telegram_esperas WHERE ate > :now ORDER BY conta_id, metodo;

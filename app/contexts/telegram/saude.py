@@ -107,7 +107,7 @@ class SaudeDoTelegram:
         self._zone = zone
 
     async def contas(self) -> list[ContaVista]:
-        return [_seen(row) for row in await self._contas.listar()]
+        return [_read_account(row) for row in await self._contas.listar()]
 
     async def ask(self) -> Report:
         return judge(await self.contas(), self._clock.now())
@@ -153,7 +153,7 @@ class SaudeDoTelegram:
         return Check(name="telegram", section=JOBS_AND_WORKERS, ask=self.ask)
 
 
-def _seen(row: Row) -> ContaVista:
+def _read_account(row: Row) -> ContaVista:
     return ContaVista(
         id=str(row["id"]),
         nome=row["nome"],

@@ -238,7 +238,7 @@ class Tarefas:
             case Refused(why=why):
                 return Failed(FAILED(why=why))
             case _ if isinstance(result, Falha):
-                await self.conexoes.failed(linha, result)
+                await self.conexoes.handle_failure(linha, result)
                 return Snooze(self.conexoes.retry_at(linha.conta), OFFLINE(why=reason_of(result)))
             case _:
                 return result

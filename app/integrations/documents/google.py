@@ -80,7 +80,7 @@ class GoogleDocs:
 
     async def _children(self, folder: str, kind: str) -> Sequence[File]:
         """Return the files of the given kind in a folder."""
-        query = f"'{_quoted(folder)}' in parents and mimeType = '{kind}' and trashed = false"
+        query = f"'{_quote(folder)}' in parents and mimeType = '{kind}' and trashed = false"
         asked = {"q": query, "fields": f"files({FIELDS})", "orderBy": "modifiedTime desc", "pageSize": str(MOST_FILES)}
         files = (await self._json(f"/files?{urlencode(asked | SHARED | ALL)}")).get("files")
         return [each for each in files if isinstance(each, Mapping)] if isinstance(files, list) else []
@@ -179,5 +179,5 @@ def _plain(name: str) -> str:
     return "".join(each for each in letters if not unicodedata.combining(each))
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return text.replace("\\", "\\\\").replace("'", "\\'")

@@ -96,7 +96,7 @@ def _message(evento: str, instance: str, data: Mapping[str, Json], now: datetime
         texto=texto or "",
         midia=midia,
         encaminhada=_is_forwarded(data),
-        citada=_quoted_id(data),
+        citada=_read_quoted_id(data),
         em=at,
     )
 
@@ -167,7 +167,7 @@ def _is_forwarded(data: Mapping[str, Json]) -> bool:
     return any(each.get("isForwarded") is True for each in _contexts(data))
 
 
-def _quoted_id(data: Mapping[str, Json]) -> str | None:
+def _read_quoted_id(data: Mapping[str, Json]) -> str | None:
     """Return the id of the message to which this message replies."""
     return next((id[:LONGEST_NAME] for each in _contexts(data) if (id := _text(each.get("stanzaId")))), None)
 

@@ -37,16 +37,16 @@ class LoginSimulado:
         found = await self._post("/auth/sign_in", {"telefone": self._telefone, "codigo": codigo}, limit)
         if isinstance(found, Unknown) and found.why == "SESSION_PASSWORD_NEEDED":
             return PedeSenha()
-        return _entered(found)
+        return _read_login(found)
 
     async def check_password(self, senha: str, *, limit: timedelta) -> Entrou | Recusado | Falha:
-        return _entered(await self._post("/auth/password", {"telefone": self._telefone, "senha": senha}, limit))
+        return _read_login(await self._post("/auth/password", {"telefone": self._telefone, "senha": senha}, limit))
 
     async def import_session(self, sessao: str, *, limit: timedelta) -> Entrou | Recusado | Falha:
         if not sessao or not sessao.isascii() or not sessao.isprintable():
             return Recusado(MotivoDaRecusa.SESSAO)
         found = await self._post("/get_me", {}, limit, {"Authorization": f"Bearer {sessao}"})
-        return _entered({"sessao": sessao, "eu": found["result"]}) if isinstance(found, Mapping) else found
+        return _read_login({"sessao": sessao, "eu": found["result"]}) if isinstance(found, Mapping) else found
 
     async def close(self, *, limit: timedelta) -> None:
         await close_client(self._client.aclose(), self._clock)
@@ -66,7 +66,7 @@ class LoginSimulado:
         return Recusado(REFUSALS[name]) if name in REFUSALS else Unknown(name)
 
 
-def _entered(found: Mapping[str, Any] | Recusado | Falha) -> Entrou | Recusado | Falha:
+def _read_login(found: Mapping[str, Any] | Recusado | Falha) -> Entrou | Recusado | Falha:
     if not isinstance(found, Mapping):
         return found
     return Entrou(sessao=found["sessao"], eu=entity_of(found["eu"]))

@@ -125,7 +125,7 @@ class LinhaTelethon:
         if not isinstance(found, Ok):
             return found
         if not self._client.receives:
-            return self._ended()
+            return self._explain_end()
         is_late = found.value.pts > self._client.pts
         if is_late:
             caught_up = await self._invoke(Metodo.PROBE, self._client.catch_up(), prazo)
@@ -247,7 +247,7 @@ class LinhaTelethon:
             if received:
                 return Novidades(atualizacoes=tuple(received), marca=self._marca)
             if not self._client.is_connected():
-                return self._ended()
+                return self._explain_end()
             self._woken.clear()
             try:
                 await prazo.run(self._woken.wait(), "receive")
@@ -322,7 +322,7 @@ class LinhaTelethon:
             return AlreadySent()
         if not isinstance(found, Ok):
             return found
-        sent = _sent(found.value, random_id)
+        sent = _read_sent(found.value, random_id)
         if isinstance(sent, Sent):
             self._remember(peer.chave, sent.id, random_id)
         return sent
@@ -353,7 +353,7 @@ class LinhaTelethon:
         if not self._client.is_connected():
             if asyncio.iscoroutine(call):
                 call.close()
-            return self._ended()
+            return self._explain_end()
         try:
             return Ok(await prazo.run(_without_cancel(call), metodo.value))
         except (errors.RPCError, AuthKeyNotFound) as error:
@@ -363,7 +363,7 @@ class LinhaTelethon:
         except OSError as error:
             return Unknown(type(error).__name__)
 
-    def _ended(self) -> SessionRevoked | Unavailable:
+    def _explain_end(self) -> SessionRevoked | Unavailable:
         error = self._client.updates_error
         if isinstance(error, REVOKED):
             found = failure(error, Metodo.PROBE)
@@ -393,7 +393,7 @@ async def _without_cancel(call: Any) -> Any:
         raise ConnectionError(DISCONNECTED()) from None
 
 
-def _sent(answer: Any, random_id: int) -> Sent | Unknown:
+def _read_sent(answer: Any, random_id: int) -> Sent | Unknown:
     """Read the new message's id from Telegram's answer to a send."""
     if isinstance(answer, types.UpdateShortSentMessage):
         return Sent(id=answer.id, em=answer.date)

@@ -24,7 +24,7 @@ def router(autores: Autores, zone: ZoneInfo) -> APIRouter:
     routes = APIRouter(prefix="/grupos", tags=["grupos"], route_class=AuthoriseFirst)
 
     @routes.get("/autores", operation_id="list_autores", openapi_extra=needs(Scope.PII))
-    async def blocked(
+    async def list_blocked(
         request: Request,
         limite: Annotated[int, Query(ge=1, le=200)] = 50,
         pular: Annotated[int, Query(ge=0, le=1_000_000)] = 0,

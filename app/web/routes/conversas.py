@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.composition.conversas import Messages
 from app.contexts.conversas.atendimento import (
     LONGEST_MOTIVO,
+    Atendimento,
     Com,
     ConversaComPessoa,
     ConversaDesconhecida,
@@ -70,13 +71,13 @@ class Escrito(BaseModel):
 
 
 def routers(messages: Messages, escrita: EscritaDaEquipe, zone: ZoneInfo) -> list[APIRouter]:
-    return [_conversations(messages, escrita, zone), _pending(messages, zone)]
-
-
-def _conversations(messages: Messages, escrita: EscritaDaEquipe, zone: ZoneInfo) -> APIRouter:
     routes = APIRouter(prefix="/api/v1/conversas", tags=["conversas"], route_class=AuthoriseFirst)
-    care = messages.atendimento
+    _add_reading(routes, messages.atendimento, zone)
+    _add_handling(routes, messages.atendimento, escrita)
+    return [routes, _pending(messages, zone)]
 
+
+def _add_reading(routes: APIRouter, care: Atendimento, zone: ZoneInfo) -> None:
     @routes.get("", operation_id="list_conversas")
     async def everything(
         com: Annotated[Com | None, Query(description="only conversations that Julia (ai) or a person handles")] = None,
@@ -97,6 +98,8 @@ def _conversations(messages: Messages, escrita: EscritaDaEquipe, zone: ZoneInfo)
         await disclose(request, 1)
         return vista_da_conversa_em_palavras(vista, zone)
 
+
+def _add_handling(routes: APIRouter, care: Atendimento, escrita: EscritaDaEquipe) -> None:
     @routes.post("/{id}/assumir", operation_id="take_conversa", responses=ANSWERS)
     async def take(request: Request, id: UUID, porque: Porque) -> dict[str, Any]:
         """Assign the conversation to the caller. Julia's queued messages are held back until the conversation is
@@ -134,8 +137,6 @@ def _conversations(messages: Messages, escrita: EscritaDaEquipe, zone: ZoneInfo)
         """End the conversation and cancel Julia's queued messages to the doctor."""
         with as_problems(request, REFUSALS):
             return mudada_em_palavras(await care.encerrar(str(id), por=caller_of(request), motivo=porque.motivo))
-
-    return routes
 
 
 def _pending(messages: Messages, zone: ZoneInfo) -> APIRouter:

@@ -66,7 +66,7 @@ class CorrecaoPedida(BaseModel):
     descanso_ate: AwareDatetime | None = None
     proximo_contato: AwareDatetime | None = None
 
-    def given(self) -> Correcao:
+    def read_given(self) -> Correcao:
         """Return the fields that the caller set."""
         written, given = self.model_fields_set, Correcao()
         if "temperatura" in written:
@@ -109,7 +109,7 @@ def router(cadastro: Cadastro, estados: Estados, zone: ZoneInfo) -> APIRouter:
         """Correct a doctor's state. The caller and the reason are recorded."""
         por = caller_of(request)
         with as_problems(request, REFUSALS):
-            row = await estados.corrigir(str(id), correcao.given(), por=por, motivo=correcao.motivo)
+            row = await estados.corrigir(str(id), correcao.read_given(), por=por, motivo=correcao.motivo)
             return estado_em_palavras(row, zone)
 
     return routes

@@ -296,7 +296,7 @@ def _field(row: Row, name: str, spans: Mapping[str, Any], texts: Texts) -> Field
         name=name,
         label=campo_em_palavras(texts, name),
         value=value,
-        shown=_shown(row, name, texts),
+        shown=_show(row, name, texts),
         origin=origin,
         raw=raw,
         confidence=_percent(confidence),
@@ -319,7 +319,7 @@ def _value(row: Row | Mapping[str, Any], name: str) -> str:
             return str(row[name] or "")
 
 
-def _shown(row: Row, name: str, texts: Texts) -> str:
+def _show(row: Row, name: str, texts: Texts) -> str:
     value = _value(row, name)
     match name:
         case "periodo":

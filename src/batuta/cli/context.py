@@ -127,9 +127,9 @@ class CliContext:
         return language_here(self.env, None if self._command_line is None else self._command_line.language)
 
     def settings(self) -> "EngineSettings":
-        return self._loaded().settings
+        return self._pick_work().settings
 
-    def _loaded(self) -> "Batuta":
+    def _pick_work(self) -> "Batuta":
         """Return an application object to read settings from: the complete application or the catalogue if either is
         already loaded. Otherwise load the complete application.
         """
@@ -190,11 +190,11 @@ class CliContext:
 
     def iso(self, instant: datetime | None) -> str | None:
         """Format an instant for JSON, to the second, in the application's time zone."""
-        return None if instant is None else instant.astimezone(self._loaded().zone).isoformat(timespec="seconds")
+        return None if instant is None else instant.astimezone(self._pick_work().zone).isoformat(timespec="seconds")
 
     def local(self, instant: datetime) -> str:
         """Format an instant in the application's time zone and the operator's language."""
-        return self.texts().minute(instant.astimezone(self._loaded().zone))
+        return self.texts().minute(instant.astimezone(self._pick_work().zone))
 
     def moment(self, written: str | None) -> str:
         """Parse an ISO timestamp and format it like ``local``. Return an empty string for None."""

@@ -330,7 +330,7 @@ def _describe_bad_value(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
     cause, described = mistake.__cause__, mistake.param.type_descriptor
     name = _parameter_name(texts, mistake.param)
     if described.is_path and not isinstance(cause, ValidationError):
-        value = _typed_value(mistake, rest)
+        value = _parse_value(mistake, rest)
         return texts(f"cli.mistake.{_wrong_with_file(value, described.parameter_info)}", name=name, value=value)
     if not isinstance(cause, ValidationError):
         return texts("cli.mistake.form", name=name, form=mistake.message.rstrip("."))
@@ -346,7 +346,7 @@ def _describe_bad_value(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
     return texts("cli.mistake.value", name=name, value=value, why=texts.reason(reason_of(found)))
 
 
-def _typed_value(mistake: Any, rest: Sequence[str]) -> str:
+def _parse_value(mistake: Any, rest: Sequence[str]) -> str:
     parsed, *_ = mistake.ctx.command.make_parser(mistake.ctx).parse_args(args=list(rest))
     value = parsed.get(mistake.param.name)
     return str(value[-1] if isinstance(value, list | tuple) and value else value)
@@ -419,9 +419,9 @@ def tree_for(ctx: CliContext, argv: Sequence[str]) -> typer.Typer:
     return a tree for the help: it contains the names of all commands, but imports none of them, because the imports
     would take longer than most commands run.
     """
-    named, names = _named_command(argv), _names(ctx)
+    named, names = _find_command(argv), _names(ctx)
     if named is None or named not in names:
-        return _tree(ctx, dict.fromkeys(names, _only_listed))
+        return _tree(ctx, dict.fromkeys(names, _do_nothing))
     return _tree(ctx, {named: _load(ctx, named)})
 
 
@@ -442,7 +442,7 @@ def _tree(ctx: CliContext, commands: Mapping[str, Any]) -> typer.Typer:
     return cli
 
 
-def _only_listed() -> None:
+def _do_nothing() -> None:
     """Placeholder that stands for a command in the help, so that building the help does not import the command."""
 
 
@@ -464,7 +464,7 @@ def _load(ctx: CliContext, name: str) -> Any:
     return {"": role_command(name), **command} if command else role_command(name)
 
 
-def _named_command(argv: Sequence[str]) -> str | None:
+def _find_command(argv: Sequence[str]) -> str | None:
     """Return the first word that the operator typed, ignoring ``--app`` and ``--lang`` and their values. Return None if
     there is no such word.
     """

@@ -19,7 +19,7 @@ from batuta.queue.item import ItemState, QueueTable
 from batuta.stores.sql.database import Row
 from batuta.stores.sql.history import full_id
 from batuta.stores.sql.queue.store import SqlQueue
-from batuta.tasks.ends import HELD_UNTIL, known_due
+from batuta.tasks.ends import HELD_UNTIL, hide_unknown_due
 from batuta.tasks.registry import TASKS
 from batuta.texts import Texts
 
@@ -332,7 +332,7 @@ def _columns_of(table: QueueTable) -> dict[str, str]:
 def _describe_item(ctx: CliContext, item: dict[str, Any], waits_for: Reason | None) -> dict[str, Any]:
     """Describe an item for output. ``waits_for`` is the limit, task or batch that the item is waiting for, if any."""
     error = decode(item.get("error"))
-    item = {**item, "available_at": known_due(item.get("available_at"))}
+    item = {**item, "available_at": hide_unknown_due(item.get("available_at"))}
     shown = {name: ctx.iso(value) if isinstance(value, datetime) else value for name, value in item.items()}
     shown |= {"error": error and ctx.texts().reason(error), **reasons.describe_reason(error, "error")}
     if waits_for is not None:

@@ -100,11 +100,11 @@ def roles_of(work: Batuta, settings: EngineSettings, notifier: Notifier | None =
         ),
         Role("worker", lambda stop: _run_supervised(work, settings, "worker", stop, parent)),
     ]
-    added = [_supervised(role, work, settings, parent) for role in work.extension.roles]
+    added = [_supervise(role, work, settings, parent) for role in work.extension.roles]
     return {role.name: role for role in (*added, *own)}
 
 
-def _supervised(role: Role, work: Batuta, settings: EngineSettings, notifier: Notifier) -> Role:
+def _supervise(role: Role, work: Batuta, settings: EngineSettings, notifier: Notifier) -> Role:
     if role.run is not None:
         return role
     return replace(role, run=lambda stop: _run_supervised(work, settings, role.name, stop, notifier, role))

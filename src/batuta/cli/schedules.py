@@ -50,7 +50,7 @@ def create(
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    options = _given(ctx, arg or [], cron, every, at, timezone, jitter, overlap, catch_up)
+    options = _collect_options(ctx, arg or [], cron, every, at, timezone, jitter, overlap, catch_up)
     _change(
         ctx,
         as_json,
@@ -74,7 +74,7 @@ def edit(
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    options = _given(ctx, arg, cron, every, at, timezone, jitter, overlap, catch_up)
+    options = _collect_options(ctx, arg, cron, every, at, timezone, jitter, overlap, catch_up)
     _change(
         ctx, as_json, "edited", lambda work: work.schedules.edit(schedule_name, task=task, by=current_user(), **options)
     )
@@ -122,7 +122,7 @@ def _change(ctx: CliContext, as_json: bool, done: str, act: Callable[[Batuta], A
     ctx.show(describe(changed), as_json, lambda: ctx.say(text))
 
 
-def _given(
+def _collect_options(
     ctx: CliContext,
     arg: list[str] | None,
     cron: str | None,

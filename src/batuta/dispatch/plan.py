@@ -111,7 +111,7 @@ def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
     if since > now + SKEW:
         # The clock was set back. Fires up to ``since`` have rows, and the unique key keeps them from running again.
         since = now - ON_TIME
-    delayed = _delayed_fire(job, since, now)
+    delayed = _find_delayed_fire(job, since, now)
     owed = due(
         job.cron,
         job.zone,
@@ -122,7 +122,7 @@ def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
         jitter=job.jitter,
     )
     is_running = job.name in ledger.running
-    openings = list(_missed_openings(job, owed, now, is_running))
+    openings = list(_list_missed_openings(job, owed, now, is_running))
     accounted = owed.gap.last if owed.gap is not None else max(owed.missed, default=since)
     held_now = hold(job, ledger.switches, windows, now)
     waits, replaced = len(owed.run) == FIRES_AT_A_TIME, frozenset[str]()
@@ -146,7 +146,7 @@ def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
     return Decisions(openings, moved, waits, replaced)
 
 
-def _delayed_fire(job: Job, since: datetime, now: datetime) -> datetime | None:
+def _find_delayed_fire(job: Job, since: datetime, now: datetime) -> datetime | None:
     """Return the fire after ``since`` whose jitter delay has not passed yet, or None. There is at most one such fire,
     because jitter is shorter than the time between two fires.
     """
@@ -158,11 +158,11 @@ def _delayed_fire(job: Job, since: datetime, now: datetime) -> datetime | None:
 
 def next_start(job: Job, now: datetime) -> datetime:
     """Return the next instant after ``now`` at which a fire starts a run of the job."""
-    fire = _delayed_fire(job, now - job.jitter, now) or job.cron.next_after(now, job.zone)
+    fire = _find_delayed_fire(job, now - job.jitter, now) or job.cron.next_after(now, job.zone)
     return fire + job.delay_of(fire)
 
 
-def _missed_openings(job: Job, owed: Owed, now: datetime, is_running: bool) -> Iterator[Opening]:
+def _list_missed_openings(job: Job, owed: Owed, now: datetime, is_running: bool) -> Iterator[Opening]:
     for fire in owed.missed:
         # A later fire replaced this one in the queue. The run for which it waited may have just ended.
         if job.overlap is Overlap.QUEUE_ONE and (is_running or now - fire <= ON_TIME):

@@ -31,7 +31,7 @@ from batuta.stores.backup.restoring import (
 )
 from batuta.stores.sql.audit import AccessLog
 from batuta.stores.sql.database import Database, Limits, Reading, Transaction
-from batuta.stores.sql.migrations import LEDGER, Migration, Migrator, applied_migrations
+from batuta.stores.sql.migrations import LEDGER, Migration, Migrator, read_applied_migrations
 from batuta.tasks.registry import TASKS
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ async def _take_postgres(
         async with copying.snapshot(source) as connection:
             ours = _tables(work)
             tables, sequences = await copying.copy_out(connection, writer, ours, progress)
-            applied = await applied_migrations(PostgresTransaction(connection, source.where))
+            applied = await read_applied_migrations(PostgresTransaction(connection, source.where))
         manifest = Manifest(
             dialect="postgres",
             version=__version__,
@@ -205,7 +205,7 @@ async def _restore_postgres(
         if is_there and not force:
             await _refuse_alive(transaction, work, queries)
         collected = await _collect(transaction if is_there else None, parts, opened.manifest, work, force=force)
-        if is_there and not missing and _is_current(await applied_migrations(transaction), _migrations(work)):
+        if is_there and not missing and _is_current(await read_applied_migrations(transaction), _migrations(work)):
             await copying.empty(connection, ours)
         else:
             await copying.drop(connection, ours)
@@ -249,7 +249,7 @@ async def _collect(
     try:
         if await DatabaseId(manifest.dialect).read(old) != manifest.database_id:
             return None
-        if _is_current(await applied_migrations(old), _migrations(work)):
+        if _is_current(await read_applied_migrations(old), _migrations(work)):
             return [await part.collect(old, manifest.taken_at - CLOCKS) for part in parts]
         why = Reason("restore_schema", "the current database has another schema than this code")
     except StoreError as error:

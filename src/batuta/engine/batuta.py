@@ -48,7 +48,6 @@ from batuta.queue.handler import ItemHandler
 from batuta.queue.inspection import BULK_POLICY, BulkOperator
 from batuta.queue.isolation import Isolation
 from batuta.queue.item import Lease
-from batuta.queue.limits import TaskLimits
 from batuta.queue.rescuer import Rescuer
 from batuta.queue.store import Rescued
 from batuta.queue.worker import WorkerPolicy
@@ -67,7 +66,6 @@ from batuta.stores.sql.history import SqlReports
 from batuta.stores.sql.log_lines import SqlLogLines
 from batuta.stores.sql.migrations import Marker, Migration, Migrator, engine_migrations
 from batuta.stores.sql.processes import SqlProcessRequests
-from batuta.stores.sql.queries import query_of
 from batuta.stores.sql.queue.indexes import require_indexes
 from batuta.stores.sql.queue.inspection import SqlBulk
 from batuta.stores.sql.queue.items import SqlItems
@@ -89,7 +87,6 @@ if TYPE_CHECKING:
 SomeLoop = TypeVar("SomeLoop", bound=LoopFunction)
 # A worker that does not renew its leases for this long loses its items.
 QUEUE_LEASE = timedelta(seconds=30)
-ANSWERS = query_of("answers", "SELECT 1 AS answers", writes=False)
 DAY = timedelta(days=1)
 
 
@@ -469,7 +466,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
             yield BulkOperator(lambda: self.bulk), BULK_POLICY
             yield from own
         else:
-            yield from () if self._served_here(role) else own
+            yield from () if self._select_queues(role) else own
             yield from self._queue_loops(role)
 
     def declared_limits(self) -> list[TaskLimits]:
@@ -477,7 +474,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         of_tasks = [task.limits for task in self.task_registry if task.limits is not None]
         return [*of_tasks, *(each for limits in self._stage_limits for each in limits.values())]
 
-    def _served_here(self, role: str) -> Collection[str]:
+    def _select_queues(self, role: str) -> Collection[str]:
         """Return the queues that this process is restricted to. An empty result means no restriction: the process
         serves all queues and runs the application's loops.
         """
@@ -501,7 +498,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
                 self.wakeups,
                 self.clock,
                 self.events,
-                self._served_here(role),
+                self._select_queues(role),
                 self.presence,
                 self._isolation,
             )
@@ -606,6 +603,5 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
     async def _database_answers(self) -> Part:
         await self.migrator().require_current()
-        if self.liveness is not self.database:
-            await self.liveness.one(ANSWERS)
+        await self.connections.check_liveness()
         return Part(State.OK)

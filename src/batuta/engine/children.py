@@ -132,7 +132,7 @@ class ChildProcesses:
                 return self._receive(receiver, context, home)
             except EOFError:
                 process.join()
-                return self._died(process.exitcode or 0)
+                return self._judge_exit(process.exitcode or 0)
             finally:
                 _kill(process)
                 process.join()
@@ -154,7 +154,7 @@ class ChildProcesses:
                     asyncio.run_coroutine_threadsafe(_report(context, progress), home).result()
         raise AssertionError("the loop ends with a return or an error")
 
-    def _died(self, code: int) -> Outcome:
+    def _judge_exit(self, code: int) -> Outcome:
         if code < 0:
             return Failed(CHILD_KILLED(signal=signal.Signals(-code).name))
         return Failed(CHILD_ENDED(code=code))

@@ -93,7 +93,7 @@ class Observability:
             checks.scheduler(self.beats, reports, self.timetables, registry, self.now),
             checks.workers(self.beats, self.restarts, self.now),
             checks.queues(self.queues, self.beats, self.now),
-            unserved_check(self._unserved_tasks, self._unserved_stages, self.beats, self.now, self.clock),
+            unserved_check(self._find_unserved_tasks, self._find_unserved_stages, self.beats, self.now, self.clock),
             checks.circuits(self.circuits, self.behind),
             checks.transactions(self.transactions, old),
         ):
@@ -116,10 +116,10 @@ class Observability:
             if name not in self._queues:
                 yield WatchedQueue(name=name, pulse=queue.pulse, loops=(f"worker:{name}",))
 
-    async def _unserved_tasks(self) -> list[Unserved]:
+    async def _find_unserved_tasks(self) -> list[Unserved]:
         return [each.items for each in await self.unserved().of_tasks()]
 
-    async def _unserved_stages(self) -> list[Unserved]:
+    async def _find_unserved_stages(self) -> list[Unserved]:
         return [each.items for each in await self.unserved().of_stages()]
 
     def loops(self, role: str, running: Callable[[], Collection[Running]]) -> Iterator[tuple[Loop, LoopPolicy]]:

@@ -81,7 +81,7 @@ class QueueDeclarations:
     def __init__(self) -> None:
         super().__init__()
         self._app_queues: dict[str, Served] = {}
-        self._stage_limits: list[Mapping[str, TaskLimits]] = []
+        self.stage_limits: list[TaskLimits] = []
 
     @property
     def queues(self) -> Mapping[str, SqlQueue]:
@@ -142,7 +142,7 @@ class QueueDeclarations:
             self.queues,
         )
         self._app_queues |= {served.store.name: served for served in made}
-        self._stage_limits.append(pipeline.limits)
+        self.stage_limits += pipeline.limits.values()
 
     @check_options
     def pipeline(

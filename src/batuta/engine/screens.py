@@ -175,7 +175,7 @@ class Action:
     audits: bool = False
     largest_body: int | None = None  # maximum body in bytes; None means BATUTA_MAX_BODY_BYTES
 
-    def recorded(self, call: ActionCall) -> dict[str, Json]:
+    def audit_values(self, call: ActionCall) -> dict[str, Json]:
         """Return the values to write into the audit entry: the form's values without files and personal data, and the
         number of selected rows.
         """

@@ -169,7 +169,7 @@ def scheduler(beats: Beats, reports: Reports, timetables: Timetables, jobs: Size
             return Report()
         signs = await beats.read_signs(within=FORGOTTEN_AFTER, now=now())
         versions = judge_timetables(await timetables.newest(LOOKED_AT), signs.now)
-        return merge_reports([judge_scheduler(signs, await reports.known_since()), versions])
+        return merge_reports([judge_scheduler(signs, await reports.find_first_use()), versions])
 
     return Check(name="scheduler", section=JOBS_AND_WORKERS, ask=ask)
 

@@ -208,7 +208,7 @@ class JobHealthQuery:
         now, windows = ledger.now, self.registry.windows_now(controls)
         jobs = self.registry.timetable(controls)
         facts = await self.reports.facts(since=now - DAY, now=now)
-        otherwise = await self.reports.known_since() or self.opened_at()
+        otherwise = await self.reports.find_first_use() or self.opened_at()
         due = expectations(jobs, facts, otherwise, now)
         answered = await self.reports.find_answered(due, now)
         return JobsSeen(

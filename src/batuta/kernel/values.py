@@ -39,7 +39,9 @@ def _make(cls: type[T], *, kw_only: bool) -> type[T]:
     cls.__doc__ = cls.__doc__ or cls.__name__
     made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(cls)
     fields = dataclasses.fields(made)  # type: ignore[arg-type]
-    methods: dict[str, object] = _frozen(made, frozenset(field.name for field in fields)) | _compared(fields)
+    methods: dict[str, object] = _make_immutable(made, frozenset(field.name for field in fields)) | _make_comparable(
+        fields
+    )
     methods |= {"__init__": _LazyInit(made), "__repr__": _write_repr([field.name for field in fields if field.repr])}
     for name, method in methods.items():
         # In a class that defines __eq__, Python sets __hash__ to None. The class itself does not define __hash__.
@@ -81,7 +83,7 @@ def _write_repr(names: list[str]) -> Callable[[Any], str]:
     return __repr__
 
 
-def _compared(fields: tuple[dataclasses.Field[Any], ...]) -> dict[str, object]:
+def _make_comparable(fields: tuple[dataclasses.Field[Any], ...]) -> dict[str, object]:
     values = _read([field.name for field in fields if field.compare])
     hashed = _read([field.name for field in fields if (field.compare if field.hash is None else field.hash)])
 
@@ -98,7 +100,7 @@ def _read(names: list[str]) -> Callable[[Any], Any]:
     return attrgetter(*names) if names else lambda value: ()
 
 
-def _frozen(cls: type[Any], names: frozenset[str]) -> dict[str, object]:
+def _make_immutable(cls: type[Any], names: frozenset[str]) -> dict[str, object]:
     """Return the methods that make the instances of ``cls`` immutable, and the methods that pickle needs for them.
     ``names`` are the fields of ``cls``. An instance of a subclass that is not a dataclass may set attributes other than
     these fields.

@@ -129,7 +129,7 @@ class Worker:
         if self._unsettled.is_careful:
             await self._settle_and_claim(0)
             return Again()
-        await self._settler.release_strays(self.held_leases)
+        await self._settler.release_strays(self.list_leases)
         await self._start_isolated()
         asked = self._free_places()
         if asked <= 0 and not self._unsettled.is_ready:
@@ -206,7 +206,7 @@ class Worker:
                 await self._clock.wait(self.wakeup, pause)
             await self._finish()
 
-    def held_leases(self) -> Sequence[Lease]:
+    def list_leases(self) -> Sequence[Lease]:
         """Return every lease that this worker holds: leases on items that are running, waiting to start, or not settled
         yet.
         """
@@ -220,7 +220,7 @@ class Worker:
         """Renew every lease, and stop the items that another process owns or whose cancellation was requested. Return
         whether any lease was not renewed because its row is locked.
         """
-        if not (leases := self.held_leases()):
+        if not (leases := self.list_leases()):
             return False
         renewed = await self._store.renew(leases, self._lease_holder)
         for lease in leases:
@@ -287,7 +287,7 @@ class Worker:
         await insist(self._settle_all, self._clock)
         # A handler that ignores its cancellation keeps its item until the lease expires.
         await shutdown.run_within(Phase.HAND_BACK, self.finish())
-        await insist(lambda: self._settler.release_strays(self.held_leases, at_once=True), self._clock)
+        await insist(lambda: self._settler.release_strays(self.list_leases, at_once=True), self._clock)
 
     async def _finish(self) -> None:
         while self._running:

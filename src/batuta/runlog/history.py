@@ -87,7 +87,7 @@ BEFORE_ANY = "00000000-0000-0000-0000-000000000000"
 
 
 class Reports(Protocol):
-    async def known_since(self) -> datetime | None:
+    async def find_first_use(self) -> datetime | None:
         """Return the instant at which a process first used this database, or None if no process ever did."""
 
     async def facts(self, *, since: datetime, now: datetime) -> Mapping[str, Facts]:

@@ -26,8 +26,10 @@ from batuta.stores.sql.database import (
     Transaction,
     Values,
 )
+from batuta.stores.sql.queries import query_of
 from batuta.supervise.loop import Idle, Pace, Wakeup, note_progress
 
+ANSWERS = query_of("answers", "SELECT 1 AS answers", writes=False)
 T = TypeVar("T")
 # Function that receives the kind of a database call, its duration in seconds, and its error or None.
 Observer: TypeAlias = Callable[[str, float, BaseException | None], None]
@@ -226,6 +228,11 @@ class Connections:
         except BaseException:
             await self.close()
             raise
+
+    async def check_liveness(self) -> None:
+        """Raise an error if the connections that renew leases do not answer."""
+        if self.liveness is not self.database:
+            await self.liveness.one(ANSWERS)
 
     async def close(self) -> None:
         await self.pages.close()

@@ -42,7 +42,7 @@ AGREED = frozenset({"status", "items_processed", "reason", "reason_code", "reaso
 
 
 @cache
-def never_sent() -> "tuple[type[httpx2.TransportError], ...]":
+def list_unsent_errors() -> "tuple[type[httpx2.TransportError], ...]":
     """Return the error classes that prove that the request was not sent. After such an error, a retry is safe."""
     import httpx2  # imported inside functions, because a command that only lists jobs makes no call
 
@@ -145,7 +145,7 @@ class HttpTarget:
                 answer = await with_deadline(deadline, self._call(run, deadline), clock, run.execution.job)
             except DeadlineExceeded:
                 return _ending_of_timeout()
-            except never_sent() as error:
+            except list_unsent_errors() as error:
                 if clock.now() + rest >= connect_by:
                     return _ending_of_refusal(error, tries, self._url)
                 if not was_sent and (held := await run.why_not()) is not None:
@@ -177,7 +177,7 @@ class HttpTarget:
 
         try:
             return await self._caller.post(_add_query(self._url, run.params), headers)
-        except never_sent():
+        except list_unsent_errors():
             raise
         except httpx2.HTTPError as error:
             return Answer(0, {}, lost=type(error).__name__)

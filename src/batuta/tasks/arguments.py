@@ -90,13 +90,13 @@ class Codec:
         try:
             return convert(coder, value)
         except ValidationError as error:
-            wrong = "; ".join(map(_said, error.errors()[:3]))
+            wrong = "; ".join(map(_describe_problem, error.errors()[:3]))
             raise TypeError(f"argument '{name}' of task {self._task} does not fit its annotation ({wrong})") from None
         except (TypeError, ValueError) as error:
             raise TypeError(f"argument '{name}' of task {self._task} does not fit its annotation: {error}") from None
 
 
-def _said(problem: ErrorDetails) -> str:
+def _describe_problem(problem: ErrorDetails) -> str:
     """Return a message that says which of a task's arguments is invalid and why, without the value, which may be
     personal data.
 

@@ -40,7 +40,7 @@ AWAITED_BATCH = define("awaited_batch", "not every task of batch {name} ({id}), 
 AWAITED_UNKNOWN = define("awaited_unknown", "the task {id}, for which it waited, was discarded")
 
 
-def known_due(due: datetime | None) -> datetime | None:
+def hide_unknown_due(due: datetime | None) -> datetime | None:
     """Return the due time to show. Return None while the task is waiting for another task or a batch, because its due
     time is not known yet.
     """

@@ -29,7 +29,7 @@ class Handle(Generic[R]):
 
     async def status(self) -> "TaskStatus | None":
         """Return the call's state, or None if the id is unknown or the call was deleted when its retention ended."""
-        return self._checked(await self._service.status(self.id))
+        return self._require_own_task(await self._service.status(self.id))
 
     @overload
     async def result(self: "Handle[Outcome]", timeout: float | None = None) -> Any: ...
@@ -56,13 +56,13 @@ class Handle(Generic[R]):
 
     def status_sync(self) -> "TaskStatus | None":
         """Return the call's state in synchronous code. Raises RuntimeError inside a running event loop."""
-        return self._checked(self._service.status_sync(self.id))
+        return self._require_own_task(self._service.status_sync(self.id))
 
     def cancel_sync(self, reason: str = "cancelled") -> bool:
         """Cancel the call in synchronous code, as ``cancel`` does. Raises RuntimeError inside a running event loop."""
         return self._service.cancel_sync(self.id, reason)
 
-    def _checked(self, status: "TaskStatus | None") -> "TaskStatus | None":
+    def _require_own_task(self, status: "TaskStatus | None") -> "TaskStatus | None":
         """Return the status. Raises TypeError if the call belongs to another task, whose result may have a different
         type.
         """
@@ -73,7 +73,7 @@ class Handle(Generic[R]):
         return status
 
     def _value_of(self, status: "TaskStatus | None") -> Any:
-        if self._checked(status) is None or status is None:
+        if self._require_own_task(status) is None or status is None:
             raise TaskUnknown(id=self.id)
         if status.status == "failed":
             raise TaskFailed(task=status.name, id=self.id, why=status.error)

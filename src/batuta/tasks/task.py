@@ -347,7 +347,7 @@ class Task(Generic[P, R]):
         """
         return ItemHandler(
             handle=partial(self.run, report=report) if elsewhere is None else partial(elsewhere, self),
-            traceparent=lambda lease: carried_by(lease.row["args"]).get(HEADER),
+            traceparent=lambda lease: read_carried(lease.row["args"]).get(HEADER),
             timeout=self.timeout if elsewhere is None else ELSEWHERE,
             retry=self.retry,
             retry_timeout=self.retry_timeout,
@@ -399,7 +399,7 @@ class Task(Generic[P, R]):
         return await self.threads.call(partial(self.function, *arguments, **named), name=f"task {self.name}")
 
     def _batch_of(self, lease: Lease) -> "Batch | None":
-        id = carried_by(lease.row["args"]).get(BATCH)
+        id = read_carried(lease.row["args"]).get(BATCH)
         batches = None if self.service is None else self.service.batches
         return batches.handle(id) if batches is not None and isinstance(id, str) else None
 
@@ -569,7 +569,7 @@ def hints_of(function: TaskFunction) -> dict[str, Any]:
         return {}
 
 
-def carried_by(args: object) -> Mapping[str, object]:
+def read_carried(args: object) -> Mapping[str, object]:
     """Return the third element of ``args``: values that ``enqueue`` added, such as the caller's trace context. Code
     that reads these values must not trust them.
     """

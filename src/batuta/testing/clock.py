@@ -157,10 +157,10 @@ class FastClock:
         return json.dumps({"origin": self.origin.isoformat(), "since": self.since, "rate": self.rate, "steps": steps})
 
     def now(self) -> datetime:
-        return self.origin + timedelta(seconds=self._elapsed_time() + self._step_offset())
+        return self.origin + timedelta(seconds=self._measure_elapsed_time() + self._step_offset())
 
     def monotonic(self) -> float:
-        return self._elapsed_time()
+        return self._measure_elapsed_time()
 
     async def sleep(self, seconds: float) -> None:
         await self.machine.sleep(seconds / self.rate)
@@ -176,7 +176,7 @@ class FastClock:
         written.write_text(str(self._step_offset() + by.total_seconds()))
         written.replace(self.steps)
 
-    def _elapsed_time(self) -> float:
+    def _measure_elapsed_time(self) -> float:
         return (self.machine.monotonic() - self.since) * self.rate
 
     def _step_offset(self) -> float:

@@ -74,7 +74,7 @@ class Texts:
         """Return the text for ``key``. Facts that are reasons, errors, instants, days or durations are rendered in the
         same language.
         """
-        return self._sentence(key, facts).format(**self._rendered(facts))
+        return self._sentence(key, facts).format(**self._render_facts(facts))
 
     def get(self, key: str, otherwise: str) -> str:
         """Return the text for ``key``, or ``otherwise`` if the language has no such text."""
@@ -111,7 +111,7 @@ class Texts:
         sentence = self._sentence(key, reason.facts) if key in self._table else self._english(code)
         if sentence is None or not fields_of(sentence) <= reason.facts.keys():
             return str(reason)
-        return sentence.format(**self._rendered(reason.facts))
+        return sentence.format(**self._render_facts(reason.facts))
 
     def _english(self, code: str) -> str | None:
         """Return the English sentence of a code if these texts are English texts for pages, in which a switch or a limit
@@ -172,11 +172,11 @@ class Texts:
     def _facts_of(self, error: BatutaError) -> dict[str, object]:
         kind = error.facts.get("kind")
         return {
-            **self._rendered(error.facts),
+            **self._render_facts(error.facts),
             "kind": self._table.get(f"word.{kind}", kind),
         }
 
-    def _rendered(self, facts: Mapping[str, object]) -> dict[str, object]:
+    def _render_facts(self, facts: Mapping[str, object]) -> dict[str, object]:
         counts = {COUNT: self.number(count)} if isinstance(count := facts.get(COUNT), int) else {}
         return {name: self._fact(fact) for name, fact in facts.items()} | counts | self._names_of(facts)
 

@@ -25,7 +25,7 @@ from batuta.texts import LANGUAGES, Texts
 from batuta.web import panel, problems
 from batuta.web.auth import OPEN, AuthoriseFirst, authorise, make_sessions
 from batuta.web.clients import POLICY, Clients
-from batuta.web.connections import Http, limited_protocol
+from batuta.web.connections import Http, make_limited_protocol
 from batuta.web.context import ApiState
 from batuta.web.counts import LargeCounts
 from batuta.web.limit import Limit
@@ -167,7 +167,7 @@ def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapp
 def _protocol(state: ApiState | None) -> type[asyncio.Protocol]:
     if state is None:
         return Http
-    return limited_protocol(state.settings.batuta_max_connections, state.clients.refuse, Limit(state))
+    return make_limited_protocol(state.settings.batuta_max_connections, state.clients.refuse, Limit(state))
 
 
 class Server(uvicorn.Server):

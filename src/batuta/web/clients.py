@@ -98,7 +98,7 @@ class Clients:
 
     def refuse(self, client: str, status: int, *, cost: int = 0) -> None:
         """Count a refused request from this client."""
-        client, minute = _counted(client), self._clock.now().replace(second=0, microsecond=0)
+        client, minute = _group_by_network(client), self._clock.now().replace(second=0, microsecond=0)
         if (client, minute) not in self._minutes and len(self._minutes) >= MOST_CLIENTS:
             client = OTHERS
         refusals = self._minutes.setdefault((client, minute), Refusals(minute))
@@ -132,7 +132,7 @@ class Clients:
         """
         now = self._clock.now()
         minute = now.replace(second=0, microsecond=0)
-        found = self._minutes.get((_counted(client), minute)) or self._minutes.get((OTHERS, minute))
+        found = self._minutes.get((_group_by_network(client), minute)) or self._minutes.get((OTHERS, minute))
         if found is None or found.cost < self._limit or self._is_known(credential):
             return 0
         return max(1, int((found.since + MINUTE - now).total_seconds()))
@@ -185,7 +185,7 @@ def _remember(digests: dict[bytes, None], digest: bytes) -> None:
 
 
 @lru_cache(maxsize=MOST_CLIENTS)
-def _counted(client: str) -> str:
+def _group_by_network(client: str) -> str:
     """Return the name under which a client is counted. IPv6 addresses are counted per network, because one client
     usually owns a whole network.
     """

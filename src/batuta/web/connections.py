@@ -33,7 +33,7 @@ _ERRORS_ONLY = logging.getLogger("uvicorn.error.requests")
 _ERRORS_ONLY.setLevel(logging.ERROR)
 
 
-def limited_protocol(most: int, refused: Callable[[str, int], None], limit: Limit | None = None) -> type[H11Protocol]:
+def make_limited_protocol(most: int, refused: Callable[[str, int], None], limit: Limit | None = None) -> type[H11Protocol]:
     """Return a server protocol that allows at most ``most`` connections, or fewer if the process cannot open that many
     files.
 
@@ -237,4 +237,4 @@ class _LimitedProtocol(H11Protocol):
 
 
 # Protocol for a server that an operator starts: uvicorn app.main:app --http batuta.web.connections:Http
-Http = limited_protocol(MOST_CONNECTIONS, _count_nothing)
+Http = make_limited_protocol(MOST_CONNECTIONS, _count_nothing)

@@ -60,7 +60,7 @@ def install(api: FastAPI) -> None:
     api.add_exception_handler(HTTPException, _http)
     api.add_exception_handler(RequestValidationError, _validation)
     api.add_exception_handler(StoreUnavailable, _store)
-    api.add_exception_handler(EncryptionError, _encrypted)
+    api.add_exception_handler(EncryptionError, _answer_encrypted)
 
 
 def answer(
@@ -128,13 +128,13 @@ async def _problem(request: Request, error: Exception) -> JSONResponse:
 async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     slug = _SLUG_OF_STATUS.get(error.status_code, "refused" if error.status_code < 500 else "crashed")
-    headers = {"Allow": ", ".join(_allowed_methods(request))} if error.status_code == 405 else error.headers
+    headers = {"Allow": ", ".join(_list_allowed_methods(request))} if error.status_code == 405 else error.headers
     return answer(
         request, error.status_code, slug, headers=headers, facts={"reason": HTTPStatus(error.status_code).phrase}
     )
 
 
-def _allowed_methods(request: Request) -> list[str]:
+def _list_allowed_methods(request: Request) -> list[str]:
     """Return the methods of all routes at this path. The framework itself would report only the methods of the first
     matching route.
     """
@@ -167,6 +167,6 @@ async def _store(request: Request, error: Exception) -> JSONResponse:
     return answer(request, 503, "store_unavailable", headers={"Retry-After": "5"})
 
 
-async def _encrypted(request: Request, error: Exception) -> JSONResponse:
+async def _answer_encrypted(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, EncryptionError)
     return answer(request, 503, "encrypted", facts={"why": Sentence(texts_for(request).error(error))})

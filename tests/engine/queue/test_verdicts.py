@@ -156,7 +156,7 @@ async def test_claim_committed_after_its_error_is_released(bench: Bench, monkeyp
         patch.setattr(bench.store, "settle_and_claim", fail)
         with pytest.raises(StoreUnavailable):
             await worker.tick()
-    await worker._settler.release_strays(worker.held_leases)
+    await worker._settler.release_strays(worker.list_leases)
     assert len((await settle_and_claim([], worker._lease_holder, 5)).leases) == 1  # the server commits this claim late
     await bench.clock.advance(11)
     await bench.works(worker)

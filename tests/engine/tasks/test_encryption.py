@@ -21,7 +21,7 @@ from batuta.tasks.registry import TASKS
 from batuta.testing import FakeClock
 from batuta.testing.kit import Kit
 from batuta.texts import Texts
-from batuta.web.panel.queues import decrypted
+from batuta.web.panel.queues import decrypt_payload
 from batuta.web.panel.words import Words
 
 OLD, NEW = "o" * 32, "n" * 32
@@ -86,9 +86,9 @@ async def test_the_dashboard_shows_the_arguments_or_the_missing_key(open_work: O
     words = Words(Texts("en", ()), ZoneInfo("UTC"), FakeClock().now())
     async with open_work(NEW) as work:
         row = dict(await work.queues["default"].item(await work.enqueue("send", CANARY)) or {})
-        shown = decrypted(row, TASKS, work.encryption, words)
+        shown = decrypt_payload(row, TASKS, work.encryption, words)
         assert shown["args"][:2] == [[CANARY], {}]
-        assert "BATUTA_KEYS" in decrypted(row, TASKS, Encryption([OLD]), words)["error"]
+        assert "BATUTA_KEYS" in decrypt_payload(row, TASKS, Encryption([OLD]), words)["error"]
 
 
 async def test_kept_log_lines_are_encrypted(open_work: Open, database: Database, clock: FakeClock) -> None:

@@ -74,7 +74,7 @@ async def test_flood_of_probes_keeps_the_connection_and_its_session(
     assert linha is not None
     flood = await linha.probe(limit=timedelta(seconds=5))
     assert isinstance(flood, FloodWait)
-    await conexoes.failed(linha, flood)
+    await conexoes.handle_failure(linha, flood)
     await _steps_end(conexoes)
     before = office.work.clock.now()
     await write(office.database, "UPDATE telegram_sessoes SET dono_ate = :at", at=before)
@@ -90,11 +90,11 @@ async def test_failure_of_a_replaced_connection_keeps_the_new_one(office: Escrit
     conexoes = office.telegram.conexoes
     old = conexoes.linha(conta)
     assert old is not None
-    await conexoes.failed(old, Unavailable("test"))
+    await conexoes.handle_failure(old, Unavailable("test"))
     assert conexoes.linha(conta) is None
     await office.connect()
     new = conexoes.linha(conta)
-    await conexoes.failed(old, Unavailable("test"))
+    await conexoes.handle_failure(old, Unavailable("test"))
     assert conexoes.linha(conta) is new
 
 
@@ -106,7 +106,7 @@ async def test_dropped_connection_is_closed_even_if_the_store_fails(office: Escr
     assert linha is not None
     await write(office.database, "ALTER TABLE telegram_contas RENAME TO telegram_contas_away")
     with pytest.raises(StoreError):
-        await conexoes.failed(linha, Unavailable("test"))
+        await conexoes.handle_failure(linha, Unavailable("test"))
     await write(office.database, "ALTER TABLE telegram_contas_away RENAME TO telegram_contas")
     await office.connect()
     sent = await linha.receive(limit=timedelta(seconds=1))
@@ -167,7 +167,7 @@ async def test_slow_close_of_an_old_connection_keeps_the_session_of_the_new_one(
     old = conexoes.linha(conta)
     assert old is not None
     may_close, closed = _close_slowly(old)
-    failing = None if is_paused else asyncio.create_task(conexoes.failed(old, Unavailable("test")))
+    failing = None if is_paused else asyncio.create_task(conexoes.handle_failure(old, Unavailable("test")))
     if is_paused:
         await office.telegram.servico.mudar("conta-1", EstadoDaConta.PAUSADA, by="teste")
         await conexoes.tick()
@@ -235,7 +235,7 @@ async def test_close_that_ignores_its_cancellation_restarts_the_process(
     assert linha is not None
     may_end = _close_deafly(linha)
     conexoes.prazos = Prazos(entity=timedelta(milliseconds=100))
-    await conexoes.failed(linha, Unavailable("test"))
+    await conexoes.handle_failure(linha, Unavailable("test"))
     await conexoes.tick()
     await office.work.clock.sleep(0.3)
     try:

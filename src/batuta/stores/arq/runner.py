@@ -23,7 +23,7 @@ from batuta.queue.retry import NoRetry
 from batuta.stores.arq import ARQ_RUNNER, calls
 from batuta.stores.arq.relay import Wanted
 from batuta.supervise.loop import Idle, Pace, Wakeup
-from batuta.tasks.task import AnyTask, carried_by
+from batuta.tasks.task import AnyTask, read_carried
 
 RESULT_RETENTION: Final = timedelta(hours=1)
 # ARQ cancels a call this long after the task's time limit, so that the runner can still store the outcome.
@@ -106,7 +106,7 @@ async def _run(task: AnyTask, redis: ArqRedis, call: calls.CallId, call_data: An
     row = {"args": call_data["args"], "name": task.name}
     created = microseconds(datetime.fromisoformat(call_data["created_at"]))
     lease = Lease(call_data["id"], call_data["fence"], call_data["attempt"], row, created=created)
-    bind_after(lambda lease: carried_by(lease.row["args"]).get(HEADER), lease)
+    bind_after(lambda lease: read_carried(lease.row["args"]).get(HEADER), lease)
     clock = here.clock
     ran = await _outcome_without_run(lease, here) or await call_with_deadline(
         lambda: task.run(lease, here.report), clock.now() + task.timeout, clock, f"task {task.name}"

@@ -108,7 +108,7 @@ class SqlIncidents:
         return id
 
 
-def last_seen(alerted: object) -> LastSeen | None:
+def read_last_seen(alerted: object) -> LastSeen | None:
     match alerted:
         case {"status": str(status), "score": int(score)}:
             return LastSeen(status=status, score=score)
@@ -199,8 +199,8 @@ class SqlAlerts:
         seen = await transaction.one(self._queries.seen)
         return Before(
             now=now,
-            alerted={row["cause"]: _alerted_cause(row) for row in await transaction.all(self._queries.alerted)},
-            seen=None if seen is None else last_seen(seen["setting"]),
+            alerted={row["cause"]: _read_alerted_cause(row) for row in await transaction.all(self._queries.alerted)},
+            seen=None if seen is None else read_last_seen(seen["setting"]),
             incident=await self._incidents.open_one(within=transaction),
         )
 
@@ -238,7 +238,7 @@ class SqlAlerts:
         )
 
 
-def _alerted_cause(row: Row) -> AlertedCause:
+def _read_alerted_cause(row: Row) -> AlertedCause:
     return from_row(AlertedCause, row, severity=Severity(row["told_severity"]), at=row["told_at"])
 
 

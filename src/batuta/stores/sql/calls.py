@@ -43,7 +43,7 @@ class SqlJobCalls:
             if taken is not None:
                 return CallOpened(taken["started_at"])
             known = await transaction.one(self._queries.call, key=call.key)
-        return Busy() if known is None else _known_outcome(known, call)
+        return Busy() if known is None else _find_known_outcome(known, call)
 
     async def close(self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime) -> None:
         await self._database.run(
@@ -67,7 +67,7 @@ class SqlJobCalls:
         return await self._background.run(self._queries.prune, keep=in_microseconds(keep), limit=limit, now=self._now())
 
 
-def _known_outcome(known: Row, call: NewCall) -> CallOpening:
+def _find_known_outcome(known: Row, call: NewCall) -> CallOpening:
     if known["fingerprint"] != call.fingerprint:
         return KeyReused()
     if known["finished_at"] is None:

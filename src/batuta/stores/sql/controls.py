@@ -53,7 +53,7 @@ class SqlControls:
             profile=profile if isinstance(profile, str) else None, windows=dict(_windows(settings.get(WINDOWS)))
         )
 
-    async def changed_at(self, within: Reading) -> datetime | None:
+    async def find_last_change(self, within: Reading) -> datetime | None:
         """Return the instant at which an operator last set the profile or a window, or None."""
         rows = await within.all(self._queries.controls)
         return max((row["updated_at"] for row in rows), default=None)

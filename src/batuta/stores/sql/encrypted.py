@@ -74,7 +74,7 @@ class EncryptedColumns:
         query = self._query(column, "TRUE", writes=False)
         while rows := await self._database.all(query, after=after, limit=10 * AT_A_TIME):
             for row in rows:
-                if (sealed := _sealed(row[column.column], column)) is None:
+                if (sealed := _read_ciphertext(row[column.column], column)) is None:
                     use.plain += not _is_empty(row[column.column])
                 else:
                     use.by_key[name_of_key(sealed.removeprefix(MARK))] += 1
@@ -105,7 +105,7 @@ class EncryptedColumns:
         """Return a row's values, encrypted again with the first key. Return None if the row contains no value to
         encrypt, or if its value is encrypted with a key that is not in the key ring.
         """
-        stored, sealed = row[column.column], _sealed(row[column.column], column)
+        stored, sealed = row[column.column], _read_ciphertext(row[column.column], column)
         if _is_empty(stored) or (
             sealed is not None and name_of_key(sealed.removeprefix(MARK)) not in self._encryption.names
         ):
@@ -135,7 +135,7 @@ class EncryptedColumns:
         return in_dialect(query_of("encrypted", text, writes=writes), self._database.dialect)
 
 
-def _sealed(stored: object, column: EncryptedColumn) -> str | None:
+def _read_ciphertext(stored: object, column: EncryptedColumn) -> str | None:
     """Return the encrypted text in a stored value, or None if the value is not encrypted."""
     value = stored[0] if column.in_list and isinstance(stored, list) and stored else stored
     return value if isinstance(value, str) and is_sealed(value) and name_of_key(value.removeprefix(MARK)) else None

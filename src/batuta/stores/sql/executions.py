@@ -193,7 +193,7 @@ class SqlExecutionLog:
         left = sorted(gone | {job.job for job in changed})
         # Every process locks the rows in this order, so that two processes that lock the same rows do not deadlock.
         await transaction.all(self._queries.hold_firmly, jobs=AsJson(left))
-        since = _effective_since(await self._controls.changed_at(transaction), known, now)
+        since = _effective_since(await self._controls.find_last_change(transaction), known, now)
         missed = [row for name in left if name in known for row in _leftover_openings(known[name], since)]
         await self._open(transaction, missed, lease_holder, now)
         await transaction.run_many(self._queries.register, [to_values(job, since=since) for job in changed])
@@ -403,14 +403,14 @@ def _leftover_openings(row: Row, until: datetime) -> list[Opening]:
     except (InvalidCron, ZoneInfoNotFoundError):
         return []
     owed = due(cron, zone, since=row["accounted_until"], until=until, policy=CatchUp.SKIP, max_age=timedelta(seconds=1))
-    openings = [_missed_opening(row, fire) for fire in (*owed.missed, *owed.run)]
+    openings = [_make_missed_opening(row, fire) for fire in (*owed.missed, *owed.run)]
     if (gap := owed.gap) is not None:
         covers: dict[str, Json] = {"from": gap.first.isoformat(), "to": gap.last.isoformat(), "count": gap.count}
-        openings.insert(0, replace(_missed_opening(row, gap.last), covers=covers))
+        openings.insert(0, replace(_make_missed_opening(row, gap.last), covers=covers))
     return openings
 
 
-def _missed_opening(row: Row, fire: datetime) -> Opening:
+def _make_missed_opening(row: Row, fire: datetime) -> Opening:
     return Opening(
         job=row["job_name"],
         category=row["categoria"],

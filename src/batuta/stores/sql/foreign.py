@@ -38,17 +38,17 @@ async def enqueue_in(
     in a transaction of ``work.database``.
     """
     within = connection if _is_own_transaction(connection) else _open(connection, is_sync=False)
-    return await _bound(task).enqueue_within(within, *arguments, **named)
+    return await _bind(task).enqueue_within(within, *arguments, **named)
 
 
 def enqueue_in_sync(
     connection: object, task: Task[P, R] | BoundTask[P, R], *arguments: P.args, **named: P.kwargs
 ) -> Handle[R]:
     """Enqueue a call in the open transaction of a psycopg, SQLAlchemy, Django or sqlite3 connection or session."""
-    return _run_now(_bound(task).enqueue_within(_open(connection, is_sync=True), *arguments, **named))
+    return _run_now(_bind(task).enqueue_within(_open(connection, is_sync=True), *arguments, **named))
 
 
-def _bound(task: Task[P, R] | BoundTask[P, R]) -> BoundTask[P, R]:
+def _bind(task: Task[P, R] | BoundTask[P, R]) -> BoundTask[P, R]:
     return task if isinstance(task, BoundTask) else BoundTask(task, NO_OPTIONS)
 
 

@@ -63,7 +63,7 @@ class SqlReports:
         """
         await self._database.run(self._queries.expect, since=AsJson(now.isoformat()), now=now)
 
-    async def known_since(self) -> datetime | None:
+    async def find_first_use(self) -> datetime | None:
         row = await self._database.one(self._queries.known_since)
         return None if row is None else datetime.fromisoformat(row["since"])
 

@@ -149,7 +149,7 @@ class Migrator:
             return {}  # the table of applied migrations does not exist, so none was applied
 
 
-async def applied_migrations(reading: Reading) -> list[Applied]:
+async def read_applied_migrations(reading: Reading) -> list[Applied]:
     return [Applied(**dict(row)) for row in await reading.all(_ALL_APPLIED)]
 
 

@@ -131,7 +131,7 @@ class SqlSchedules:
             del values["paused"]
             if not await transaction.run(self._queries.create, by=by, **values):
                 raise ScheduleTaken(job=name)
-            await self._note(transaction, "schedule.create", name, by, now, after=_described(new))
+            await self._note(transaction, "schedule.create", name, by, now, after=_describe(new))
         self.wakeup.set()
         return await self.get(name)
 
@@ -149,7 +149,7 @@ class SqlSchedules:
             look = None if new.paused else _first_look(name, new, now, may_be_past=new.schedule == old.schedule)
             await transaction.run(self._queries.edit, **self._values(name, new, look, now))
             await self._note(
-                transaction, "schedule.edit", name, by, now, before=_described(parts_of(old)), after=_described(new)
+                transaction, "schedule.edit", name, by, now, before=_describe(parts_of(old)), after=_describe(new)
             )
         self.wakeup.set()
         return await self.get(name)
@@ -159,7 +159,7 @@ class SqlSchedules:
         async with self._database.transaction() as transaction:
             if await transaction.run(self._queries.delete, name=name):
                 now = await self._now(transaction)
-                await self._note(transaction, "schedule.delete", name, by, now, before=_described(parts_of(old)))
+                await self._note(transaction, "schedule.delete", name, by, now, before=_describe(parts_of(old)))
 
     async def backfill(self, name: str, since: datetime, until: datetime, *, by: str) -> int:
         """Enqueue a task for every fire in [since, until] that has not run, and return the number of enqueued tasks."""
@@ -371,7 +371,7 @@ def parts_of(schedule: TaskSchedule) -> NewSchedule:
     return NewSchedule(**{name: getattr(schedule, name) for name in names})
 
 
-def _described(new: NewSchedule) -> Json:
+def _describe(new: NewSchedule) -> Json:
     described: dict[str, Json] = {**asdict(new), "jitter": new.jitter.total_seconds(), "args": sorted(new.args)}
     return described
 

@@ -72,7 +72,7 @@ async def _perform(request: Request, action: Action, call: ActionCall) -> Action
             action=action.name,
             subject=action.subject(call),
             client=state.clients.address(request.scope),
-            values=action.recorded(call),
+            values=action.audit_values(call),
         )
     return await action.perform(call)
 

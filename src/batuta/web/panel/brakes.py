@@ -79,6 +79,7 @@ async def brakes(request: Request) -> HTMLResponse:
     switches = await work.switches.all()
     used = await work.rates.count_used([limit for limit in work.limits.values() if not limit.each])
     controls = await work.controls.read()
+    of_tasks = [task.limits for task in work.task_registry if task.limits is not None]
     values = {
         "pauses": await _pauses(work, switches, words.now),
         "switches": _switches(work, switches, words.now),
@@ -88,7 +89,7 @@ async def brakes(request: Request) -> HTMLResponse:
         "opened": {each.name: await _why_open(work, each, words) for each in circuits if each.opened_at is not None},
         "limits": [(limit, None if limit.each else used[limit.name]) for limit in work.limits.values()],
         "windows": [_draw(name, each, work, words) for name, each in work.registry.windows_now(controls).items()],
-        "task_limits": sorted(work.declared_limits(), key=lambda limits: limits.task),
+        "task_limits": sorted([*of_tasks, *work.stage_limits], key=lambda limits: limits.task),
         "waits": await _waits(work, words),
         "most_compared": MOST_COMPARED,
         "most_names": MOST_NAMES,

@@ -170,7 +170,7 @@ class Acts:
         if not self.may(name):
             return Markup("")
         action = self._actions[name]
-        query = urlencode({**_filled(values), BACK: here(self._request)})
+        query = urlencode({**_drop_missing(values), BACK: here(self._request)})
         return Markup('<a class="button b-{}" href="{}/acoes/{}?{}" data-action{}>{}</a>').format(
             action.tone.value,
             base_of(self._request),
@@ -186,7 +186,7 @@ class Acts:
             return Markup("")
         action = self._actions[name]
         given = {
-            **_filled(values),
+            **_drop_missing(values),
             BACK: here(self._request),
             "csrf": getattr(self._request.state, "proof", None) or "",
         }
@@ -270,7 +270,7 @@ def _revealing(request: Request) -> Markup:
     return Markup('<a class="button reveal" href="{}?{}" rel="nofollow">{}</a>').format(request.url.path, query, label)
 
 
-def _filled(values: Mapping[str, object]) -> dict[str, str]:
+def _drop_missing(values: Mapping[str, object]) -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value is not None}
 
 

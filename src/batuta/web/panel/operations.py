@@ -46,7 +46,7 @@ def actions_of(work: Batuta) -> list[Action]:
     return [action for part in (*parts, *others) for action in part.actions()]
 
 
-def _given(name: str) -> Field:
+def _make_hidden_field(name: str) -> Field:
     return Field(name=name, kind=FieldKind.HIDDEN, required=True)
 
 
@@ -71,7 +71,7 @@ class Jobs:
             preview=self._preview,
             perform=self._run,
             fields=[
-                _given("tarefa"),
+                _make_hidden_field("tarefa"),
                 Field(
                     name="parametros", label="panel.field.params", kind=FieldKind.LINES, hint="panel.field.params_hint"
                 ),
@@ -172,7 +172,7 @@ class Pauses:
             label="panel.act.pause",
             preview=self._preview_pause,
             perform=self._pause,
-            fields=[_given("alvo"), SPAN, REASON],
+            fields=[_make_hidden_field("alvo"), SPAN, REASON],
             command=lambda values: ["pause", _word(values), *_span_option(values), "--reason", values["motivo"]],
             tone=Tone.HELD,
             audits=True,
@@ -182,7 +182,7 @@ class Pauses:
             label="panel.act.resume",
             preview=self._preview_resume,
             perform=self._resume,
-            fields=[_given("alvo"), REASON],
+            fields=[_make_hidden_field("alvo"), REASON],
             command=lambda values: ["resume", _word(values), "--reason", values["motivo"]],
             tone=Tone.OK,
             audits=True,
@@ -193,7 +193,7 @@ class Pauses:
                 label=f"panel.act.switch_{word}",
                 preview=self._preview_switch(is_on),
                 perform=self._switch_to(is_on),
-                fields=[_given("chave"), replace(SPAN, hint="panel.field.switch_hint"), REASON],
+                fields=[_make_hidden_field("chave"), replace(SPAN, hint="panel.field.switch_hint"), REASON],
                 command=lambda values, word=word: [  # type: ignore[misc]
                     *("switch", word, values["chave"]),
                     *_span_option(values),
@@ -205,7 +205,7 @@ class Pauses:
 
     async def _preview_pause(self, call: ActionCall) -> Preview:
         self._key(call.values["alvo"])
-        jobs, waiting = await self._affected(call.values["alvo"])
+        jobs, waiting = await self._count_affected(call.values["alvo"])
         facts = {"target": _target(call), "jobs": jobs, "waiting": call.texts.number(waiting)}
         return Preview(says="panel.will.pause", facts=facts, title=_title("pause", call))
 
@@ -218,7 +218,7 @@ class Pauses:
 
     async def _preview_resume(self, call: ActionCall) -> Preview:
         self._key(call.values["alvo"])
-        jobs, waiting = await self._affected(call.values["alvo"])
+        jobs, waiting = await self._count_affected(call.values["alvo"])
         facts = {"target": _target(call), "jobs": jobs, "waiting": call.texts.number(waiting)}
         return Preview(says="panel.will.resume", facts=facts, title=_title("resume", call))
 
@@ -266,7 +266,7 @@ class Pauses:
             raise unknown("job, queue or category", target, [*known["job"][0], *known["queue"][0]])
         return known[kind][1]
 
-    async def _affected(self, target: str) -> tuple[int, int]:
+    async def _count_affected(self, target: str) -> tuple[int, int]:
         """Return the number of jobs and the number of waiting items that a pause affects."""
         kind, _, name = target.partition(":")
         active = self._work.registry.timetable(await self._work.controls.read()).values()
@@ -294,7 +294,7 @@ class Breakers:
             label="panel.act.close_circuit",
             preview=self._preview,
             perform=self._close,
-            fields=[_given("circuito"), REASON],
+            fields=[_make_hidden_field("circuito"), REASON],
             command=lambda values: ["circuits", "reset", values["circuito"], "--reason", values["motivo"]],
             tone=Tone.OK,
             audits=True,
@@ -304,7 +304,7 @@ class Breakers:
             label="panel.act.open_circuit",
             preview=self._preview_open,
             perform=self._open,
-            fields=[_given("circuito"), replace(SPAN, hint="panel.field.open_hint"), REASON],
+            fields=[_make_hidden_field("circuito"), replace(SPAN, hint="panel.field.open_hint"), REASON],
             command=lambda values: [
                 *("circuits", "open", values["circuito"]),
                 *_span_option(values),
@@ -317,7 +317,7 @@ class Breakers:
             label="panel.act.probe_circuit",
             preview=self._preview_probe,
             perform=self._probe,
-            fields=[_given("circuito"), REASON],
+            fields=[_make_hidden_field("circuito"), REASON],
             command=lambda values: ["circuits", "probe", values["circuito"], "--reason", values["motivo"]],
         )
 

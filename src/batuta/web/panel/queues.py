@@ -30,7 +30,7 @@ from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.queue.inspection import QueueInspection, name_of
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.supervise.stacks import stack_of_task
-from batuta.tasks.ends import known_due
+from batuta.tasks.ends import hide_unknown_due
 from batuta.tasks.registry import TASKS
 from batuta.tasks.task import RESULT, arguments_of
 from batuta.web.context import state_of
@@ -121,7 +121,7 @@ async def queue(request: Request, name: str) -> HTMLResponse:
     counts = state_of(request).counts
     depth = await counts.depth(found)
     asked = read_filter(request.query_params, depth, words.now)
-    given = asked_query(asked, request.query_params)
+    given = write_query(asked, request.query_params)
     after = read_place(request.query_params.get("depois", ""))
     rows, last = await inspection.full_page(asked, after, PAGE)
     shows_groups = depth.dead and asked.state is ItemState.DEAD
@@ -185,7 +185,7 @@ async def item(request: Request, name: str, id: str) -> HTMLResponse:
         "lines": await work.log_lines.of_item(id),
         "waits_for": None if waits_for is None else words.reason(waits_for),
         "facts": facts(values, table, words),
-        "payload": pretty(decrypted(payload, table, work.encryption, words)) if is_shown else None,
+        "payload": pretty(decrypt_payload(payload, table, work.encryption, words)) if is_shown else None,
         "group": signature_of(name_of(row), row[table.error]) if state == ItemState.DEAD else None,
         "can_retry": is_allowed and state == ItemState.DEAD,
         "can_discard": state == ItemState.DEAD,
@@ -214,7 +214,7 @@ def draw_item(row: Mapping[str, Any], table: QueueTable, state: str, now: dateti
     return draw(
         periods_of(
             created=row[table.created_at],
-            due=known_due(row[table.available_at]),
+            due=hide_unknown_due(row[table.available_at]),
             started=row.get(table.started_at) if table.started_at else None,
             ended=row[table.finished_at],
             now=now,
@@ -246,7 +246,7 @@ def read_filter(query: Mapping[str, str], depth: Depth, now: datetime) -> ItemFi
     )
 
 
-def asked_query(asked: ItemFilter, query: Mapping[str, str]) -> dict[str, str]:
+def write_query(asked: ItemFilter, query: Mapping[str, str]) -> dict[str, str]:
     """Return the filter as query parameters. A maximum age stays relative to the current time, so that a bookmarked
     filter keeps its meaning.
     """
@@ -306,7 +306,7 @@ def show_item(row: Mapping[str, Any], table: QueueTable, state: ItemState) -> Sh
         str(row[table.id]),
         str(row.get("name") or ""),
         row[table.attempts],
-        known_due(row.get(at.get(state, table.finished_at))) or row[table.created_at],
+        hide_unknown_due(row.get(at.get(state, table.finished_at))) or row[table.created_at],
         decode(row[table.error]),
     )
 
@@ -326,7 +326,7 @@ def engine_columns(table: QueueTable) -> frozenset[str]:
 
 def story(row: Mapping[str, Any], table: QueueTable, state: str) -> list[Moment]:
     """Return an item's timeline: when it was created, became due, started and crashed, and its end."""
-    created, due = row[table.created_at], known_due(row[table.available_at])
+    created, due = row[table.created_at], hide_unknown_due(row[table.available_at])
     started = row.get(table.started_at) if table.started_at else None
     moments = [Moment("created", created, "ok")]
     if due is not None and due - created > timedelta(seconds=1) and not row[table.attempts]:
@@ -355,7 +355,7 @@ def facts(row: Mapping[str, Any], table: QueueTable, words: Words) -> list[tuple
     return [(words.texts(key), mask(str(value))) for key, value in number.items() if value is not None]
 
 
-def decrypted(payload: Mapping[str, Any], table: QueueTable, encryption: Encryption, words: Words) -> Mapping[str, Any]:
+def decrypt_payload(payload: Mapping[str, Any], table: QueueTable, encryption: Encryption, words: Words) -> Mapping[str, Any]:
     """Return an item's data as its handler receives it. If the data cannot be decrypted, return the reason instead."""
     if table.name != TASKS.name:
         return payload

@@ -23,13 +23,13 @@ Limit = Annotated[int, Query(ge=1, le=1000)]
 @router.get("/batches", operation_id="list_batches")
 async def batches(request: Request, limit: Limit = 100) -> dict[str, Any]:
     """List the newest batches, each with the number of its tasks in each state."""
-    return {"batches": [_shown(each) for each in await state_of(request).work.batches.newest(limit)]}
+    return {"batches": [_describe(each) for each in await state_of(request).work.batches.newest(limit)]}
 
 
 @router.get("/batches/{id}", operation_id="show_batch", responses=UNKNOWN)
 async def show(request: Request, id: str) -> dict[str, Any]:
     """Show a batch's state and the number of its tasks in each state."""
-    return _shown((await _find(request, id))[1])
+    return _describe((await _find(request, id))[1])
 
 
 @router.post("/batches/{id}/cancel", operation_id="cancel_batch", responses=CHANGED)
@@ -40,7 +40,7 @@ async def cancel(request: Request, id: str, reason: ReasonText = "cancelled by a
     batch, progress = await _find(request, id)
     if not await batch.cancel(reason, by=str(request.state.caller.name)):
         raise Problem(409, "batch_ended", id=id[:80], state=progress.state)
-    return _shown(await batch.progress())
+    return _describe(await batch.progress())
 
 
 @router.post("/batches/{id}/close", operation_id="close_batch", responses=CHANGED)
@@ -49,7 +49,7 @@ async def close(request: Request, id: str) -> dict[str, Any]:
     batch, progress = await _find(request, id)
     if not await batch.close(by=str(request.state.caller.name)):
         raise Problem(409, "batch_closed", id=id[:80], state=progress.state)
-    return _shown(await batch.progress())
+    return _describe(await batch.progress())
 
 
 async def _find(request: Request, id: str) -> tuple[Batch, BatchProgress]:
@@ -60,5 +60,5 @@ async def _find(request: Request, id: str) -> tuple[Batch, BatchProgress]:
     return work.batches.handle(progress.id), progress
 
 
-def _shown(progress: BatchProgress) -> dict[str, Any]:
+def _describe(progress: BatchProgress) -> dict[str, Any]:
     return {**progress.as_json(), **describe_reason(progress.reason, "reason")}

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 
 from batuta.kernel.reasons import Reason, decode, describe_reason
 from batuta.kernel.suggestions import nearest
-from batuta.tasks.ends import known_due
+from batuta.tasks.ends import hide_unknown_due
 from batuta.tasks.task import DEFAULT_QUEUE
 from batuta.web.auth import AuthoriseFirst
 from batuta.web.context import state_of
@@ -50,7 +50,7 @@ def _describe(row: Mapping[str, Any], waits_for: Reason | None) -> dict[str, Any
     return {
         "id": str(row["id"]),
         **{name: row[name] for name in ("name", "status", "attempts", "created_at", "finished_at")},
-        "available_at": known_due(row["available_at"]),
+        "available_at": hide_unknown_due(row["available_at"]),
         "key": row["unique_key"],
         "tags": row["tags"] or [],
         "error": error,

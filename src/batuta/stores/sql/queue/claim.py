@@ -68,7 +68,7 @@ class PostgresClaims:
         first = rows[0]
         lost = []
         if first["settled_count"] < len(endings):
-            lost = lost_of(endings, set(zip(first["settled_ids"] or (), first["settled_fences"] or (), strict=True)))
+            lost = list_lost(endings, set(zip(first["settled_ids"] or (), first["settled_fences"] or (), strict=True)))
         if self._table.given is not None:
             return [] if first["lease_id"] is None else leases_of(self._table, rows), lost
         claimed = [_drop_settlement(dict(row)) for row in rows if row[self._table.id] is not None]
@@ -77,7 +77,7 @@ class PostgresClaims:
     async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> Unwritten:
         described = AsJson([ending(self._table, *each) for each in endings])
         rows = await transaction.all(self._queries.settle, endings=described, now=now)
-        unwritten = lost_of(endings, {(row["id"], row["fence"]) for row in rows})
+        unwritten = list_lost(endings, {(row["id"], row["fence"]) for row in rows})
         if not unwritten:
             return Unwritten([], [])
         held = AsJson([{"id": lease.id, "fence": lease.fence} for lease in unwritten])
@@ -382,7 +382,7 @@ def _drop_settlement(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def lost_of(endings: Endings, settled: set[tuple[str, int]]) -> list[Lease]:
+def list_lost(endings: Endings, settled: set[tuple[str, int]]) -> list[Lease]:
     # Compare the fence too, because an item that was lost and claimed again may appear twice.
     return [lease for lease, _ in endings if (lease.id, lease.fence) not in settled]
 

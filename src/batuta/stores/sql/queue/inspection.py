@@ -52,7 +52,7 @@ _IS_TAGGED: Mapping[Dialect, str] = {
 }
 
 
-def _compared(asked: ItemFilter, table: QueueTable) -> frozenset[str]:
+def _list_criteria(asked: ItemFilter, table: QueueTable) -> frozenset[str]:
     """Return the names of the filter criteria that the SQL statement must check. Name and tag are checked only for the
     engine's table, because an application's table has no columns for them.
     """
@@ -75,7 +75,7 @@ def _queries(table: QueueTable, dialect: Dialect, compared: frozenset[str] = fro
     gaps |= {
         "name_column": name_column(table),
         "named": named,
-        "or_limited": _limited(table, gaps, named),
+        "or_limited": _write_limited_part(table, gaps, named),
         # In a pipeline, a finished row belongs to no stage, so the statement does not compare the stage.
         "of_whole": f" AND {table.queue} = :queue" if table.queue and table.queue != table.state else "",
     }
@@ -83,7 +83,7 @@ def _queries(table: QueueTable, dialect: Dialect, compared: frozenset[str] = fro
     return load_text(InspectionQueries, text, f"inspection.sql of {table.name}", dialect)
 
 
-def _limited(table: QueueTable, gaps: Mapping[str, str], named: str) -> str:
+def _write_limited_part(table: QueueTable, gaps: Mapping[str, str], named: str) -> str:
     """Return the SQL that adds the waiting items of tasks with limits. It is separate because two other indexes cover
     these items.
     """
@@ -138,7 +138,9 @@ class QueueInspection:
         If the filter names an error group, a page may have fewer than ``limit`` items, because error groups are
         filtered after the query.
         """
-        query: Query = getattr(_queries(self.table, self._dialect, _compared(asked, self.table)), asked.state.value)
+        query: Query = getattr(
+            _queries(self.table, self._dialect, _list_criteria(asked, self.table)), asked.state.value
+        )
         start = after or (LAST if asked.state in _FROM_THE_END else FIRST)
         known = {
             "at": start.at,

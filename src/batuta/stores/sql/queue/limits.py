@@ -111,7 +111,7 @@ class LimitedClaims:
         known = list(self._limits.values())
         rows = await reading.all(
             self._queries.work,
-            tasks=AsJson([_described(each) for each in known]),
+            tasks=AsJson([_describe(each) for each in known]),
             holds=asked["holds"],
             now=self._now(),
         )
@@ -295,9 +295,9 @@ class LimitedClaims:
         limited = [each for each in items if each["limit_key"] is not None and each[self._name] in self._limits]
         if not limited:
             return {}
-        asked = {name: _described(self._limits[name]) for name in {each[self._name] for each in limited}}
+        asked = {name: _describe(self._limits[name]) for name in {each[self._name] for each in limited}}
         keys = {(each[self._name], each["limit_key"]) for each in limited}
-        of_keys = [_described(self._limits[name], key) for name, key in sorted(keys)]
+        of_keys = [_describe(self._limits[name], key) for name, key in sorted(keys)]
         rows = await reading.all(self._queries.uses, asked=AsJson([*asked.values(), *of_keys]), now=self._now())
         uses = {(row["name"], row["limit_key"]): _use(row) for row in rows}
         found = {}
@@ -330,7 +330,7 @@ def _rate_key(limits: TaskLimits, key: str | None = None) -> str:
     return f"{limits.kind}:{limits.task}" if key is None else f"{limits.kind}:{limits.task}:{key}"
 
 
-def _described(limits: TaskLimits, key: str | None = None) -> dict[str, Json]:
+def _describe(limits: TaskLimits, key: str | None = None) -> dict[str, Json]:
     window = limits.whole.window if key is None else limits.window(key)
     per = None if window is None else in_microseconds(window.per)
     return {"name": limits.task, "key": key, "rate_key": _rate_key(limits, key), "per": per}

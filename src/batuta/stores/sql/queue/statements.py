@@ -152,7 +152,7 @@ def row_columns(table: QueueTable) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*own, *(table.given or ()))))
 
 
-def _given(table: QueueTable) -> str:
+def _list_given_columns(table: QueueTable) -> str:
     """Return the columns of a claimed row on PostgreSQL, in forms that the driver decodes quickly: ids as text,
     instants as microseconds, JSON as text.
     """
@@ -197,7 +197,7 @@ def queue_gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
     gaps = names | {
         "table": table.name,
         "clock": clock_of(dialect),
-        "given": _given(table),
+        "given": _list_given_columns(table),
         "is_waiting": is_waiting,
         "is_ready": is_ready,
         "is_unfiled": f"{is_limited} NOT in_line" if table.limit_key else "FALSE",
@@ -225,7 +225,7 @@ def queue_gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
         else "",
         "taken": _take_changes(table, now_of(dialect)),
         "rescued": _rescue_changes(table, dialect),
-        "rescued_from": _rescued_from(table),
+        "rescued_from": _write_rescued_queue(table),
         "task_name": "name" if table.name == "tasks" else "NULL",
         "released": _release_changes(table, dialect),
         "all_waits_are_delays": "FALSE" if table.fixed_times else "TRUE",
@@ -415,7 +415,7 @@ def _rescue_changes(table: QueueTable, dialect: Dialect) -> str:
     return assign(values)
 
 
-def _rescued_from(table: QueueTable) -> str:
+def _write_rescued_queue(table: QueueTable) -> str:
     """Return the SQL expression for the queue from which an item was rescued. If the rescue made a pipeline item dead,
     its state column no longer names the stage, so the expression reads the last-stage column instead.
     """
