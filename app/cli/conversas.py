@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.grupos.listas import Limite, Pular
-from app.cli.shared import ask, id_of, read_personal, word
+from app.cli.shared import ask, conversation_of, id_of, read_personal, word
 from app.composition.julia import Julia
-from app.contexts.conversas.atendimento import Com, ConversaDesconhecida, Estagio, Mudada
+from app.contexts.conversas.atendimento import Com, Estagio, Mudada
 from app.contexts.conversas.duvidas import Decisao, Duvida, DuvidaDesconhecida
 from app.contexts.conversas.optout import SHOWN
 from app.contexts.conversas.pendencias import Pendencia, PendenciaDesconhecida
@@ -56,7 +56,7 @@ def ver(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
 
     async def see(julia: Julia) -> dict[str, Any]:
-        reading = julia.messages.atendimento.ver(await _conversation(julia, id))
+        reading = julia.messages.atendimento.ver(await conversation_of(julia, id))
         vista = await read_personal(julia, "conversas ver", reading)
         return vista_da_conversa_em_palavras(vista, julia.work.zone)
 
@@ -67,14 +67,14 @@ def ver(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
 def assumir(context: typer.Context, id: str, motivo: Motivo, as_json: JsonFlag = False) -> None:
     async def act(julia: Julia) -> Mudada:
         care = julia.messages.atendimento
-        return await care.assumir(await _conversation(julia, id), por=current_user(), motivo=motivo)
+        return await care.assumir(await conversation_of(julia, id), por=current_user(), motivo=motivo)
 
     _change(cli_context(context), act, as_json)
 
 
 def responder(context: typer.Context, id: str, texto: str, as_json: JsonFlag = False) -> None:
     async def act(julia: Julia) -> dict[str, Any]:
-        conversa = await _conversation(julia, id)
+        conversa = await conversation_of(julia, id)
         return respondida_em_palavras(await julia.team.escrita.responder(conversa, texto, por=current_user()))
 
     ctx = cli_context(context)
@@ -91,7 +91,7 @@ def devolver(
 ) -> None:
     async def act(julia: Julia) -> Mudada:
         care = julia.messages.atendimento
-        return await care.devolver(await _conversation(julia, id), mensagens, por=current_user(), motivo=motivo)
+        return await care.devolver(await conversation_of(julia, id), mensagens, por=current_user(), motivo=motivo)
 
     _change(cli_context(context), act, as_json)
 
@@ -99,13 +99,9 @@ def devolver(
 def encerrar(context: typer.Context, id: str, motivo: Motivo, as_json: JsonFlag = False) -> None:
     async def act(julia: Julia) -> Mudada:
         care = julia.messages.atendimento
-        return await care.encerrar(await _conversation(julia, id), por=current_user(), motivo=motivo)
+        return await care.encerrar(await conversation_of(julia, id), por=current_user(), motivo=motivo)
 
     _change(cli_context(context), act, as_json)
-
-
-async def _conversation(julia: Julia, written: str) -> str:
-    return await id_of(julia, ["conversations"], written, ConversaDesconhecida(id=written))
 
 
 def _change(ctx: CliContext, act: Callable[[Julia], Awaitable[Mudada]], as_json: bool) -> None:

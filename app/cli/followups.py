@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.grupos.listas import Limite, Pular
-from app.cli.shared import DAY, MOMENT, ask, id_of, print_rows, word
+from app.cli.shared import DAY, MOMENT, ask, conversation_of, format_cell, print_rows
 from app.composition.julia import Julia
-from app.contexts.conversas.atendimento import ConversaDesconhecida, Estagio
+from app.contexts.conversas.atendimento import Estagio
 from app.contexts.followups.model import FollowupsMudados
 from app.contexts.followups.relato import followup_em_palavras, followups_mudados_em_palavras
 from batuta.cli import CliContext, JsonFlag, cli_context, current_user
@@ -47,7 +47,7 @@ def pausar(
     async def act(julia: Julia) -> FollowupsMudados:
         until = ate.replace(tzinfo=julia.work.zone)
         return await julia.followups.followups.pausar(
-            await _conversation(julia, id), until, por=current_user(), motivo=motivo
+            await conversation_of(julia, id), until, por=current_user(), motivo=motivo
         )
 
     _change(cli_context(context), "done_pausar", act, as_json)
@@ -56,14 +56,10 @@ def pausar(
 def retomar(context: typer.Context, id: str, motivo: Motivo, as_json: JsonFlag = False) -> None:
     async def act(julia: Julia) -> FollowupsMudados:
         return await julia.followups.followups.retomar(
-            await _conversation(julia, id), por=current_user(), motivo=motivo
+            await conversation_of(julia, id), por=current_user(), motivo=motivo
         )
 
     _change(cli_context(context), "done_retomar", act, as_json)
-
-
-async def _conversation(julia: Julia, written: str) -> str:
-    return await id_of(julia, ["conversations"], written, ConversaDesconhecida(id=written))
 
 
 def _change(ctx: CliContext, said: str, act: Callable[[Julia], Awaitable[FollowupsMudados]], as_json: bool) -> None:
@@ -73,11 +69,7 @@ def _change(ctx: CliContext, said: str, act: Callable[[Julia], Awaitable[Followu
 
 
 def _cell(ctx: CliContext, name: str, value: Any) -> str:
-    if value is None:
-        return "-"
-    if name in INSTANTS:
-        return ctx.moment(value)
-    return word(ctx, WORDS[name], value) if name in WORDS else str(value)
+    return format_cell(ctx, value, name, INSTANTS, WORDS)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"listar": listar, "pausar": pausar, "retomar": retomar}

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.grupos.listas import Limite, Pular
-from app.cli.shared import MOMENT, ask, id_of, print_rows, word
+from app.cli.shared import MOMENT, ask, format_cell, id_of, print_rows
 from app.composition.julia import Julia
 from app.contexts.estado_medico.model import Ciclo, Correcao, EstadoDesconhecido, Permissao
 from app.contexts.estado_medico.relato import INSTANTS, estado_em_palavras
@@ -109,11 +109,7 @@ async def _medico(julia: Julia, written: str) -> str:
 
 
 def _cell(ctx: CliContext, name: str, value: Any) -> str:
-    if value is None:
-        return "-"
-    if name in INSTANTS:
-        return ctx.moment(value)
-    return word(ctx, WORDS[name], value) if name in WORDS else str(value)
+    return format_cell(ctx, value, name, INSTANTS, WORDS)
 
 
 def _print(ctx: CliContext, document: dict[str, Any]) -> None:

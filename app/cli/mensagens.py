@@ -1,5 +1,6 @@
 """Commands for messages: ``configurar-webhook``, ``duvidas``, ``decidir``, ``optout`` and ``remover``."""
 
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import typer
 from app.cli.shared import ask, id_of, word
 from app.composition.julia import Julia, julia_of
 from app.contexts.comum.whatsapp import Unavailable
+from app.contexts.conversas.optout import OptoutManual, Parado
 from app.contexts.envio.envios_em_duvida import NotInDoubt
 from app.contexts.mensagens.api import FILA_MENSAGENS
 from app.integrations.evolution.client import EvolutionClient
@@ -15,6 +17,9 @@ from app.settings import Settings
 from batuta.cli import FAILED, REFUSED, CliContext, JsonFlag, as_it_runs, cli_context, current_user, wait_for
 from batuta.reasons import decode
 from batuta.sql import Row
+
+Telefone = Annotated[str, typer.Argument(metavar="TELEFONE")]
+Motivo = Annotated[str, typer.Option("--motivo")]
 
 
 class Decision(StrEnum):
@@ -97,27 +102,19 @@ async def _set_webhook(line: EvolutionClient, settings: Settings, instance: str)
         await line.close()
 
 
-def optout(
-    context: typer.Context,
-    telefone: Annotated[str, typer.Argument(metavar="TELEFONE")],
-    motivo: Annotated[str, typer.Option("--motivo")] = "-",
-    as_json: JsonFlag = False,
-) -> None:
-    ctx = cli_context(context)
-    done = ask(ctx, lambda julia: julia.messages.optout.parar(telefone, by=current_user(), reason=motivo))
-    document = {"telefone": f"…{done.final}", "medico": done.medico, "canceladas": done.canceladas}
-    key = "cli.optout.medico" if done.medico else "cli.optout.externo"
-    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()(key, final=done.final, canceladas=done.canceladas)))
+def optout(context: typer.Context, telefone: Telefone, motivo: Motivo = "-", as_json: JsonFlag = False) -> None:
+    _end_contact(context, "optout", as_json, lambda manual: manual.parar(telefone, by=current_user(), reason=motivo))
 
 
-def remover(
-    context: typer.Context,
-    telefone: Annotated[str, typer.Argument(metavar="TELEFONE")],
-    motivo: Annotated[str, typer.Option("--motivo")] = "-",
-    as_json: JsonFlag = False,
+def remover(context: typer.Context, telefone: Telefone, motivo: Motivo = "-", as_json: JsonFlag = False) -> None:
+    _end_contact(context, "remover", as_json, lambda manual: manual.remover(telefone, by=current_user(), reason=motivo))
+
+
+def _end_contact(
+    context: typer.Context, command: str, as_json: bool, act: Callable[[OptoutManual], Awaitable[Parado]]
 ) -> None:
     ctx = cli_context(context)
-    done = ask(ctx, lambda julia: julia.messages.optout.remover(telefone, by=current_user(), reason=motivo))
+    done = ask(ctx, lambda julia: act(julia.messages.optout))
     document = {"telefone": f"…{done.final}", "medico": done.medico, "canceladas": done.canceladas}
-    key = "cli.remover.medico" if done.medico else "cli.remover.externo"
+    key = f"cli.{command}.{'medico' if done.medico else 'externo'}"
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()(key, final=done.final, canceladas=done.canceladas)))

@@ -1,7 +1,7 @@
 """Helpers for Julia's commands: open the application, find ids, format states and dates, check output files."""
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -11,6 +11,7 @@ from uuid import UUID
 import typer
 
 from app.composition.julia import Julia, julia_of
+from app.contexts.conversas.atendimento import ConversaDesconhecida
 from batuta import BatutaError
 from batuta.cli import CliContext, current_user
 from batuta.errors import ConfigError
@@ -89,6 +90,21 @@ def cell(ctx: CliContext, column: str, value: object) -> str:
             return word(ctx, "vaga", value)
         case _:
             return str(value)
+
+
+def format_cell(ctx: CliContext, value: Any, column: str, instants: Collection[str], words: Mapping[str, str]) -> str:
+    """Format one value for people. ``instants`` are the columns with instants; ``words`` maps the columns with states
+    to their kind of state.
+    """
+    if value is None:
+        return "-"
+    if column in instants:
+        return ctx.moment(value)
+    return word(ctx, words[column], value) if column in words else str(value)
+
+
+async def conversation_of(julia: Julia, written: str) -> str:
+    return await id_of(julia, ["conversations"], written, ConversaDesconhecida(id=written))
 
 
 def _require_folder(saida: Path) -> Path:

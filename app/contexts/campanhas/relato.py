@@ -1,12 +1,12 @@
 """Convert campaigns to JSON objects for commands and the API, without message texts and names."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from app.contexts.campanhas.model import ninguem_recebeu
 from app.contexts.campanhas.service import Agendada, Progresso
+from app.contexts.comum.texto import local
 from batuta.extension import Texts
 from batuta.reasons import decode
 from batuta.sql import Row
@@ -28,7 +28,7 @@ def campanha_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[s
         "created_by": row["created_by"],
         "erro": decode(row["erro"]),
         "ninguem_recebeu": ninguem_recebeu(row["status"], row["total_destinatarios"]),
-        **{name: _local(row[name], zone) for name in INSTANTS},
+        **{name: local(row[name], zone, "seconds") for name in INSTANTS},
     }
 
 
@@ -92,7 +92,3 @@ def agendada_em_palavras(id: int, agendada: Agendada) -> dict[str, Any]:
         "destinatarios": agendada.destinatarios,
         "excluidos": dict(agendada.excluidos),
     }
-
-
-def _local(instant: datetime | None, zone: ZoneInfo) -> str | None:
-    return None if instant is None else instant.astimezone(zone).isoformat(timespec="seconds")

@@ -2,10 +2,10 @@
 data: message texts and phone numbers.
 """
 
-from datetime import datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from app.contexts.comum.texto import local
 from app.contexts.conversas.atendimento import Mudada, VistaDaConversa
 from app.contexts.conversas.escrita import Respondida
 from app.contexts.conversas.pendencias import Pendencia
@@ -25,7 +25,7 @@ def conversa_em_palavras(row: Row, zone: ZoneInfo) -> dict[str, Any]:
         "responsavel": row["responsavel"],
         "estagio": row["stage"],
         "mensagens": row["message_count"],
-        **{name: _local(row[name], zone) for name in _INSTANTS},
+        **{name: local(row[name], zone) for name in _INSTANTS},
     }
 
 
@@ -39,7 +39,7 @@ def vista_da_conversa_em_palavras(vista: VistaDaConversa, zone: ZoneInfo) -> dic
                 "texto": row["conteudo"],
                 "classe": row["classe"],
                 "entrega": row["delivery_status"],
-                "em": _local(row["created_at"], zone),
+                "em": local(row["created_at"], zone),
             }
             for row in vista.mensagens
         ],
@@ -48,7 +48,7 @@ def vista_da_conversa_em_palavras(vista: VistaDaConversa, zone: ZoneInfo) -> dic
                 "id": str(row["id"]),
                 "tipo": row["tipo"],
                 "status": row["status"],
-                "para": _local(row["agendar_para"], zone),
+                "para": local(row["agendar_para"], zone),
             }
             for row in vista.na_fila
         ],
@@ -58,7 +58,7 @@ def vista_da_conversa_em_palavras(vista: VistaDaConversa, zone: ZoneInfo) -> dic
                 "por": row["por"],
                 "motivo": row["motivo"],
                 "mensagens": row["mensagens"],
-                "em": _local(row["em"], zone),
+                "em": local(row["em"], zone),
             }
             for row in vista.historico
         ],
@@ -88,10 +88,6 @@ def pendencia_em_palavras(pendencia: Pendencia, zone: ZoneInfo) -> dict[str, Any
         "classe": pendencia.classe,
         "mensagens": pendencia.mensagens,
         "texto": pendencia.texto,
-        "desde": _local(pendencia.desde, zone),
-        "ultima_em": _local(pendencia.ultima_em, zone),
+        "desde": local(pendencia.desde, zone),
+        "ultima_em": local(pendencia.ultima_em, zone),
     }
-
-
-def _local(at: datetime | None, zone: ZoneInfo) -> str | None:
-    return None if at is None else at.astimezone(zone).isoformat()

@@ -1,12 +1,12 @@
 """Rules for a doctor's state. The rules do not access the database."""
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypedDict
 
+from app.contexts.comum.texto import fold
 from app.contexts.leitura_conversas.api import Classe, Leitura, OptOut
 from batuta import BatutaError
 from batuta.kernel import dataclass
@@ -164,8 +164,3 @@ def exigir_correcao(id: str, permissao: Permissao, correcao: Correcao, now: date
     for name, instant in instants.items():
         if instant is not None and instant <= now:
             raise DataPassada(campo=name)
-
-
-def _fold(texto: str) -> str:
-    """Return the text in lower case without accents."""
-    return "".join(each for each in unicodedata.normalize("NFKD", texto.lower()) if not unicodedata.combining(each))

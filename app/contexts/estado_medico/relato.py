@@ -1,10 +1,10 @@
 """Convert a doctor's state to a JSON object for commands and HTTP routes, without names, numbers or message texts."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from app.contexts.comum.texto import local
 from batuta.sql import Row
 
 INSTANTS = {
@@ -24,10 +24,6 @@ def estado_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str
         "tendencia": row["temperature_trend"],
         "ciclo": row["lifecycle_stage"],
         "contatos_7d": int(row["contatos_7d"]),
-        **{name: _local(row[column], zone) for name, column in INSTANTS.items()},
+        **{name: local(row[column], zone, "seconds") for name, column in INSTANTS.items()},
         "objecao": row["objection_severity"] if row["active_objection"] is not None else None,
     }
-
-
-def _local(instant: datetime | None, zone: ZoneInfo) -> str | None:
-    return None if instant is None else instant.astimezone(zone).isoformat(timespec="seconds")

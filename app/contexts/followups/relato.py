@@ -1,9 +1,9 @@
 """Convert follow-ups to JSON objects for commands and HTTP routes, without names and telephone numbers."""
 
-from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from app.contexts.comum.texto import local
 from app.contexts.conversas.api import Estagio
 from app.contexts.followups.model import POR_ESTAGIO, FollowupsMudados
 from batuta.sql import Row
@@ -18,16 +18,12 @@ def followup_em_palavras(row: Row, zone: ZoneInfo) -> dict[str, Any]:
         "conversa": str(row["id"]),
         "medico": str(row["cliente_id"]),
         "estagio": row["stage"],
-        "desde": _local(row["desde"], zone),
-        "devido_em": None if etapa is None else _local(row["desde"] + etapa.espera, zone),
-        "pausado_ate": _local(row["pausado_ate"], zone),
+        "desde": local(row["desde"], zone),
+        "devido_em": None if etapa is None else local(row["desde"] + etapa.espera, zone),
+        "pausado_ate": local(row["pausado_ate"], zone),
         "impedimento": row["impedimento"],
     }
 
 
 def followups_mudados_em_palavras(mudados: FollowupsMudados, zone: ZoneInfo) -> dict[str, Any]:
-    return {"conversa": mudados.id, "estagio": mudados.estagio.value, "pausado_ate": _local(mudados.ate, zone)}
-
-
-def _local(at: datetime | None, zone: ZoneInfo) -> str | None:
-    return None if at is None else at.astimezone(zone).isoformat()
+    return {"conversa": mudados.id, "estagio": mudados.estagio.value, "pausado_ate": local(mudados.ate, zone)}

@@ -7,8 +7,9 @@ same text as the first: only then can the send protocol recognise the message fr
 from typing import Final
 from zlib import crc32
 
+from app.contexts.comum.texto import chamado
 from app.contexts.mensagens.api import Tipo
-from app.contexts.plantoes.api import chamado, fatos_da_vaga
+from app.contexts.plantoes.api import fatos_da_vaga
 from batuta.sql import Row
 
 JULIA: Final = "Oi{nome}! Aqui é a Julia, assistente virtual de escalas. "

@@ -3,10 +3,10 @@ person reads it.
 """
 
 import re
-import unicodedata
 from enum import StrEnum
 from typing import Final
 
+from app.contexts.comum.texto import fold
 from batuta.kernel import dataclass
 
 GREETING: Final = re.compile(r"\b(bom dia|boa tarde|boa noite|tudo bem\?)")
@@ -46,7 +46,7 @@ def avaliar(texto: str) -> Lida:
     """Read a doctor's answer to a request for feedback. The class is INDEFINIDA if the score contradicts the words, or
     if there is no score and the words are unclear or negated.
     """
-    plain = GREETING.sub(" ", _fold(texto))
+    plain = GREETING.sub(" ", fold(texto))
     found = MARK.search(plain)
     nota = None if found is None else int(next(each for each in found.groups() if each))
     words = _words(plain)
@@ -67,8 +67,3 @@ def _words(plain: str) -> Avaliacao | None:
         if words.search(plain.replace("sem problemas", " gostei "))
     ]
     return kinds[0] if len(kinds) == 1 and "?" not in plain and not NEGATION.search(plain) else None
-
-
-def _fold(texto: str) -> str:
-    """Return the text in lower case without accents."""
-    return "".join(each for each in unicodedata.normalize("NFKD", texto.lower()) if not unicodedata.combining(each))

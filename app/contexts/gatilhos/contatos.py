@@ -13,6 +13,7 @@ An inbound message counts as an answer only to Julia's last message to the docto
 from datetime import datetime, timedelta
 from typing import Final
 
+from app.contexts.comum.texto import chamado
 from app.contexts.conversas.api import MensagemRecebida, MotivoDaPendencia, Pendencias
 from app.contexts.gatilhos import textos
 from app.contexts.gatilhos.avaliacao import Avaliacao, Lida, avaliar
@@ -22,7 +23,6 @@ from app.contexts.gatilhos.service import Fila, TriggerQueries
 from app.contexts.leitura_conversas.api import Classe, OptOut
 from app.contexts.mensagens.api import MensagemEncerrada, NovaMensagem, Tipo
 from app.contexts.operacao.service import Eventos
-from app.contexts.plantoes.api import chamado
 from batuta.kernel import dataclass
 from batuta.sql import Row, Transaction
 

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from app.contexts.comum.texto import chamado
 from app.contexts.gatilhos.model import Gatilho
-from app.contexts.plantoes.api import DIAS, chamado
+from app.contexts.plantoes.api import DIAS
 from batuta.sql import Row
 
 APRESENTACAO: Final = "Oi{nome}! Aqui é a Julia, assistente virtual de escalas. "

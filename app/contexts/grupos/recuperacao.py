@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
 from app.contexts.comum.telefone import chave, telefone_de
+from app.contexts.comum.texto import chamado
 from app.contexts.grupos.pessoas import Pessoas
 from app.contexts.mensagens.api import NovaMensagem, Tipo
 from batuta import Done, Outcome
@@ -57,7 +58,7 @@ def pergunta(nome: str | None, faltas: Sequence[Falta]) -> str:
         missing = tuple(CAMPOS[name] for name in CAMPOS if name in each.campos)
         asked.setdefault(missing, []).append(each.resumo)
     lines = "\n".join(f"• {_enumerado(missing)}{_quais(which)}" for missing, which in asked.items())
-    return TEXTO.format(nome=_chamado(nome), linhas=lines)
+    return TEXTO.format(nome=chamado(nome), linhas=lines)
 
 
 def _enumerado(names: Sequence[str]) -> str:

@@ -2,10 +2,10 @@
 shown.
 """
 
-from datetime import datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from app.contexts.comum.texto import local
 from app.contexts.handoffs.model import Aberto, Decidido
 from app.contexts.handoffs.service import VistaDoHandoff
 from batuta.sql import Row
@@ -27,11 +27,11 @@ def handoff_em_palavras(row: Row, zone: ZoneInfo) -> dict[str, Any]:
         "lembretes": row["followup_count"],
         "via": row["decidido_via"],
         "por": row["decidido_por"],
-        "aberto_em": _local(row["created_at"], zone),
-        "contatado_em": _local(row["contatado_em"], zone),
-        "ultimo_lembrete_em": _local(row["last_followup_at"], zone),
-        "ate": _local(row["reserved_until"], zone),
-        "decidido_em": _local(row["decidido_em"], zone),
+        "aberto_em": local(row["created_at"], zone),
+        "contatado_em": local(row["contatado_em"], zone),
+        "ultimo_lembrete_em": local(row["last_followup_at"], zone),
+        "ate": local(row["reserved_until"], zone),
+        "decidido_em": local(row["decidido_em"], zone),
     }
 
 
@@ -45,7 +45,7 @@ def vista_do_handoff_em_palavras(vista: VistaDoHandoff, zone: ZoneInfo) -> dict[
                 "para": row["para"],
                 "por": row["por"],
                 "motivo": row["motivo"],
-                "em": _local(row["em"], zone),
+                "em": local(row["em"], zone),
             }
             for row in vista.historico
         ],
@@ -53,12 +53,8 @@ def vista_do_handoff_em_palavras(vista: VistaDoHandoff, zone: ZoneInfo) -> dict[
 
 
 def aberto_em_palavras(aberto: Aberto, zone: ZoneInfo) -> dict[str, Any]:
-    return {"id": aberto.id, "ate": _local(aberto.ate, zone)}
+    return {"id": aberto.id, "ate": local(aberto.ate, zone)}
 
 
 def decidido_em_palavras(decidido: Decidido) -> dict[str, Any]:
     return {"id": decidido.id, "status": decidido.status.value, "repetida": not decidido.mudou}
-
-
-def _local(at: datetime | None, zone: ZoneInfo) -> str | None:
-    return None if at is None else at.astimezone(zone).isoformat()

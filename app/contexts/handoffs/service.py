@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
 from app.contexts.comum.telefone import telefone_de
+from app.contexts.comum.texto import chamado
 from app.contexts.conversas.api import Estagio, Estagios, MotivoDaPendencia, Pendencias
 from app.contexts.grupos.api import Pessoas
 from app.contexts.handoffs import textos
@@ -35,7 +36,7 @@ from app.contexts.handoffs.model import (
 from app.contexts.mensagens.api import NovaMensagem, Tipo
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.operacao.service import Eventos
-from app.contexts.plantoes.api import chamado, fatos_da_vaga, turno_de
+from app.contexts.plantoes.api import fatos_da_vaga, turno_de
 from app.contexts.vagas.api import LONGEST_REASON, PROCURA, StatusDaVaga, Transicoes
 from batuta.guards import Hold, Switch, judge_switch
 from batuta.jobs import Window

@@ -17,7 +17,7 @@ from app.contexts.plantoes.model import (
 )
 from app.contexts.plantoes.service import Plantoes
 from app.contexts.plantoes.sugestoes import Sugestoes, VagasAbertas
-from app.contexts.plantoes.texto import DIAS, chamado, fatos_da_vaga
+from app.contexts.plantoes.texto import DIAS, fatos_da_vaga
 
 __all__ = [
     "DIAS",
@@ -39,7 +39,6 @@ __all__ = [
     "Turno",
     "VagaDesconhecida",
     "VagasAbertas",
-    "chamado",
     "fatos_da_vaga",
     "turno_de",
 ]

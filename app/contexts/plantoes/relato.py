@@ -3,10 +3,10 @@ doctors' ids, but no names or phone numbers.
 """
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from app.contexts.comum.texto import local
 from app.contexts.plantoes.anuncios import Anuncio
 from app.contexts.plantoes.candidatos import Candidato
 from app.contexts.plantoes.model import Feita, Repetida
@@ -26,8 +26,8 @@ def vaga_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, 
         "medico": row["cliente_id"],
         "criada_por": row["criada_por"],
         "cancelada_motivo": row["cancelada_motivo"],
-        "created_at": _local(row["created_at"], zone),
-        "updated_at": _local(row["updated_at"], zone),
+        "created_at": local(row["created_at"], zone),
+        "updated_at": local(row["updated_at"], zone),
     }
 
 
@@ -38,7 +38,7 @@ def vista_em_palavras(vista: Vista, zone: ZoneInfo) -> dict[str, Any]:
             {
                 **{name: row[name] for name in ("ordem", "de", "para", "por", "motivo")},
                 "medico": row["cliente_id"],
-                "em": _local(row["em"], zone),
+                "em": local(row["em"], zone),
             }
             for row in vista.historico
         ],
@@ -46,14 +46,14 @@ def vista_em_palavras(vista: Vista, zone: ZoneInfo) -> dict[str, Any]:
             {
                 "medico": row["cliente_id"],
                 "por": row["por"],
-                "em": _local(row["created_at"], zone),
+                "em": local(row["created_at"], zone),
                 "mensagem": row["mensagem"],
-                "enviada_em": _local(row["enviada_em"], zone),
+                "enviada_em": local(row["enviada_em"], zone),
             }
             for row in vista.ofertas
         ],
         "interesses": [
-            {"medico": row["cliente_id"], "por": row["por"], "em": _local(row["created_at"], zone)}
+            {"medico": row["cliente_id"], "por": row["por"], "em": local(row["created_at"], zone)}
             for row in vista.interesses
         ],
     }
@@ -77,7 +77,3 @@ def anuncio_em_palavras(anuncio: Anuncio) -> dict[str, Any]:
 
 def candidato_em_palavras(candidato: Candidato) -> dict[str, Any]:
     return {"medico": candidato.cliente_id, "pontos": round(candidato.pontos, 1)}
-
-
-def _local(at: datetime | None, zone: ZoneInfo) -> str | None:
-    return None if at is None else at.astimezone(zone).isoformat()

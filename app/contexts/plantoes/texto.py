@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any, Final
 
+from app.contexts.comum.texto import chamado
 from batuta.sql import Row
 
 DIAS: Final = ("segunda-feira", "terça-feira", "quarta-feira", "quinta-feira", "sexta-feira", "sábado", "domingo")
-LONGEST: Final = 60
-_NAME: Final = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 FATOS: Final = (
     "• Hospital: {hospital}\n• Especialidade: {especialidade}\n• Data: {data}\n• Período: {periodo}\n• Valor: {valor}"
 )

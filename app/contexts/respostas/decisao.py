@@ -9,11 +9,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
+from app.contexts.comum.texto import chamado
 from app.contexts.conversas.api import Estagio, MotivoDaPendencia
 from app.contexts.estado_medico.api import eh_grave
 from app.contexts.handoffs.api import quando
 from app.contexts.leitura_conversas.api import Classe, Leitura
-from app.contexts.plantoes.api import Feita, Repetida, Resposta, chamado, fatos_da_vaga
+from app.contexts.plantoes.api import Feita, Repetida, Resposta, fatos_da_vaga
 from app.contexts.respostas import textos
 from batuta.kernel import dataclass
 from batuta.sql import Row

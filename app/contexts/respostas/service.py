@@ -12,11 +12,12 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 from zoneinfo import ZoneInfo
 
+from app.contexts.comum.texto import chamado
 from app.contexts.conversas.api import Estagios, MensagemRecebida, MotivoDaPendencia, Pendencias
 from app.contexts.handoffs.api import Aberto, Handoffs
 from app.contexts.leitura_conversas.api import Classe
 from app.contexts.mensagens.api import Desfecho, MensagemEncerrada, NovaMensagem, Tipo
-from app.contexts.plantoes.api import Plantoes, chamado, turno_de
+from app.contexts.plantoes.api import Plantoes, turno_de
 from app.contexts.respostas import textos
 from app.contexts.respostas.decisao import (
     FROM_GROUP,

@@ -1,5 +1,6 @@
 """The commands ``batuta bulk``: change every queue item that matches a filter. A worker makes the changes."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -28,43 +29,23 @@ def list_operations(context: typer.Context, queue: str, as_json: JsonFlag = Fals
     ctx.show(document, as_json, lambda: _print_operations(ctx, queue, found))
 
 
-def retry(
-    context: typer.Context,
-    queue: str,
-    item_name: NameOption = None,
-    error_group: ErrorOption = None,
-    key: KeyOption = None,
-    tag: TagOption = None,
-    older_than: AgeOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    _begin(cli_context(context), Change.RETRY, queue, (item_name, error_group, key, tag), older_than, as_json)
+def _starter(change: Change) -> Callable[..., None]:
+    def start(
+        context: typer.Context,
+        queue: str,
+        item_name: NameOption = None,
+        error_group: ErrorOption = None,
+        key: KeyOption = None,
+        tag: TagOption = None,
+        older_than: AgeOption = None,
+        as_json: JsonFlag = False,
+    ) -> None:
+        _begin(cli_context(context), change, queue, (item_name, error_group, key, tag), older_than, as_json)
+
+    return start
 
 
-def discard(
-    context: typer.Context,
-    queue: str,
-    item_name: NameOption = None,
-    error_group: ErrorOption = None,
-    key: KeyOption = None,
-    tag: TagOption = None,
-    older_than: AgeOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    _begin(cli_context(context), Change.DISCARD, queue, (item_name, error_group, key, tag), older_than, as_json)
-
-
-def cancel(
-    context: typer.Context,
-    queue: str,
-    item_name: NameOption = None,
-    error_group: ErrorOption = None,
-    key: KeyOption = None,
-    tag: TagOption = None,
-    older_than: AgeOption = None,
-    as_json: JsonFlag = False,
-) -> None:
-    _begin(cli_context(context), Change.CANCEL, queue, (item_name, error_group, key, tag), older_than, as_json)
+retry, discard, cancel = _starter(Change.RETRY), _starter(Change.DISCARD), _starter(Change.CANCEL)
 
 
 def stop(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
