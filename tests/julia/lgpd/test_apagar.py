@@ -288,7 +288,7 @@ async def test_number_in_a_message_that_is_being_sent_keeps_the_request_open(wor
     assert (await one(work.database, "SELECT concluido_em FROM lgpd_pedidos"))["concluido_em"] is not None
 
 
-@pytest.mark.parametrize("step", ["_stop", "_erase", "_mask", "_left"])
+@pytest.mark.parametrize("step", ["_stop", "_erase", "_mask", "_count_left"])
 async def test_erasure_that_stops_at_any_step_continues_later(
     work: Batuta, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
