@@ -6,8 +6,8 @@ from batuta.kernel.lazy import load_on_first_use
 
 if TYPE_CHECKING:
     from batuta.cli.command_line import CommandLine
+    from batuta.cli.commands.doctor import as_it_runs
     from batuta.cli.context import FAILED, REFUSED, CliContext, JsonFlag, cli_context, current_user, wait_for
-    from batuta.cli.doctor import as_it_runs
     from batuta.cli.program import main
 
 __all__ = [
@@ -28,7 +28,7 @@ __all__ = [
 _HOMES: Final = {
     "batuta.cli.command_line": ("CommandLine",),
     "batuta.cli.context": ("FAILED", "REFUSED", "CliContext", "JsonFlag", "cli_context", "current_user", "wait_for"),
-    "batuta.cli.doctor": ("as_it_runs",),
+    "batuta.cli.commands.doctor": ("as_it_runs",),
     "batuta.cli.program": ("main",),
 }
 

@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from batuta import Batuta
-from batuta.cli.doctor import examine_database
+from batuta.cli.commands.doctor import examine_database
 from batuta.config import EngineSettings
 from batuta.engine import backup
 from batuta.kernel.clock import SystemClock

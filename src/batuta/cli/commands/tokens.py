@@ -8,8 +8,8 @@ import typer
 from rich.table import Table
 
 from batuta.access import Role, Scope, Token, mint, mint_successor
+from batuta.cli.commands.controls import parse_span
 from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, current_user
-from batuta.cli.controls import parse_span
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import AmbiguousId
 
