@@ -13,7 +13,7 @@ import pytest
 from app.web.screens.marked_text import Part, parts_of
 from batuta.testing import FakeClock
 from batuta.texts import HERE, LANGUAGES, read_table
-from batuta.web.panel.operations import actions_of
+from batuta.web.panel.actions.control import actions_of
 from tests import ROOT
 from tests.julia.tables import one, rows, write
 from tests.julia.web.painel import OPERATOR, READER, REVIEWER, Painel, act, open_painel, text_of

@@ -2,7 +2,7 @@
 
 from batuta.engine.batuta import Batuta
 from batuta.engine.screens import Action
-from batuta.web.panel import operations
+from batuta.web.panel.actions import control
 from batuta.web.panel.routes import build_routers, open_routes
 
 __all__ = ["actions_of", "build_routers", "open_routes"]
@@ -10,4 +10,4 @@ __all__ = ["actions_of", "build_routers", "open_routes"]
 
 def actions_of(work: Batuta) -> dict[str, Action]:
     """Return the engine's and the application's actions, by name."""
-    return {each.name: each for each in (*operations.actions_of(work), *work.extension.actions)}
+    return {each.name: each for each in (*control.actions_of(work), *work.extension.actions)}

@@ -34,9 +34,9 @@ from batuta.tasks.ends import hide_unknown_due
 from batuta.tasks.registry import TASKS
 from batuta.tasks.task import RESULT, arguments_of
 from batuta.web.context import state_of
-from batuta.web.panel import batches
+from batuta.web.panel.actions import batches
+from batuta.web.panel.actions.items import FIELDS_OF
 from batuta.web.panel.frame import caller_of, show, visit_of, words_of
-from batuta.web.panel.item_actions import FIELDS_OF
 from batuta.web.panel.timeline import DrawnPeriod, draw, periods_of
 from batuta.web.panel.words import Words
 from batuta.web.problems import Problem

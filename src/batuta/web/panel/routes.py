@@ -21,7 +21,6 @@ from batuta.stores.sql.history import is_uuid
 from batuta.web.auth import needs
 from batuta.web.context import base_of, state_of
 from batuta.web.pages import static
-from batuta.web.panel import actions as act
 from batuta.web.panel import (
     brakes,
     charts,
@@ -30,12 +29,11 @@ from batuta.web.panel import (
     overview,
     queues,
     records,
-    schedule_actions,
     screens,
     sign_in,
-    tokens,
 )
 from batuta.web.panel import words as crons
+from batuta.web.panel.actions import perform, schedules, tokens
 from batuta.web.panel.frame import SCREEN_SCOPES, screen_titles, show, words_of
 from batuta.web.panel.overview import Cursor
 from batuta.web.panel.page_route import PageRoute
@@ -64,7 +62,7 @@ def build_routers(prefix: str, extension: Extension, actions: Mapping[str, Actio
     add("/sair", sign_in.sign_out, methods=["POST"], openapi_extra=needs(Scope.READ))
     for path, handler in _PAGES.items():
         add(path, handler, methods=["GET"], openapi_extra=needs(SCREEN_SCOPES.get(path, Scope.READ)))
-    act.add_routes(router, actions)
+    perform.add_routes(router, actions)
     screens.add_routes(router, extension.screens)
     last = APIRouter(include_in_schema=False, route_class=PageRoute)
     last.add_api_route("/", first_page, methods=["GET"])
@@ -316,7 +314,7 @@ _PAGES: dict[str, Callable[..., Awaitable[Response]]] = {
     "/filas": queues.queues,
     "/filas/{name}": queues.queue,
     "/filas/{name}/{id}": queues.item,
-    "/programacoes": schedule_actions.schedules,
+    "/programacoes": schedules.schedules,
     "/processos": records.processes,
     "/freios": brakes.brakes,
     "/incidentes": incidents.incidents,

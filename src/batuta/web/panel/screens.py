@@ -7,7 +7,7 @@ from fastapi.responses import HTMLResponse
 
 from batuta.engine.screens import Screen
 from batuta.web.auth import needs
-from batuta.web.panel.actions import Handler
+from batuta.web.panel.actions.perform import Handler
 from batuta.web.panel.frame import show, visit_of, words_of
 
 

@@ -22,11 +22,11 @@ from batuta.kernel.spans import read_span
 from batuta.kernel.suggestions import unknown
 from batuta.queue.item import pause_of_queue
 from batuta.runlog.reasons import LIFT_OR_INSIST
-from batuta.web.panel.batches import Batches
-from batuta.web.panel.item_actions import Items
-from batuta.web.panel.process_actions import ProcessActions
-from batuta.web.panel.schedule_actions import ScheduleActions
-from batuta.web.panel.tokens import TokenActions
+from batuta.web.panel.actions.batches import Batches
+from batuta.web.panel.actions.items import Items
+from batuta.web.panel.actions.processes import ProcessActions
+from batuta.web.panel.actions.schedules import ScheduleActions
+from batuta.web.panel.actions.tokens import TokenActions
 
 INSIST_IN_FORM = define(
     "held_next_form", "release the pause or switch that holds it back, or choose “{field}” if you are sure"
