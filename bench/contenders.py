@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from batuta.kernel.clock import SystemClock
 from batuta.stores import connect
-from batuta.stores.sql.database import Database, Limits
+from batuta.stores.sql.database import ConnectionLimits, Database
 from batuta.stores.sql.queries import in_dialect, query_of
 
 if TYPE_CHECKING:
@@ -310,7 +310,7 @@ async def bare_asyncpg_pool(url: str) -> AsyncIterator[Contender]:
 
     # The pool has as many connections as ours, and runs no clean-up statement on release, like ours. A pool that does
     # more work would make our figures look too good.
-    size = Limits().readers + 1
+    size = ConnectionLimits().readers + 1
     async with asyncpg.create_pool(url, min_size=size, max_size=size, reset=_leave_as_it_is) as pool:
         await pool.execute(FRESH_TABLE)
         yield BareAsyncpg(pool, pool)

@@ -27,7 +27,7 @@ import httpx2
 
 from batuta import Batuta
 from batuta.kernel.leases import LeaseHolder
-from batuta.queue.inspection import Change, ItemFilter
+from batuta.queue.inspection import BulkChange, ItemFilter
 from batuta.queue.item import ItemState, NewItem
 from batuta.stores.sql.database import AsJson
 from batuta.stores.sql.queue.store import SqlQueue
@@ -309,7 +309,7 @@ async def bulk(made: Any) -> Target:
     """Retry 100,000 dead items while the busy queue is in use."""
     queue = made.queues["default"]
     before = (await queue.depth()).dead
-    await made.bulk.add("default", Change.RETRY, ItemFilter(state=ItemState.DEAD), before, by="bench")
+    await made.bulk.add("default", BulkChange.RETRY, ItemFilter(state=ItemState.DEAD), before, by="bench")
     live = asyncio.create_task(BusyQueue(made).claim_for(600))
     began, spent = time.monotonic(), time.process_time()
     seconds = 0.0

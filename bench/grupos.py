@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from app.composition.catalogue import migrations
-from app.composition.grupos import add_groups
 from app.composition.conversas import build_messages
+from app.composition.grupos import add_groups
 from app.contexts.grupos.fila import Estagio
 from app.contexts.grupos.service import Grupos
 from app.contexts.webhooks.api import DeGrupo

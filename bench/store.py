@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from batuta.stores.sql.database import Limits
+from batuta.stores.sql.database import ConnectionLimits
 from bench.contenders import (
     Contender,
     ExecutorThread,
@@ -30,7 +30,7 @@ from bench.contenders import (
 OURS = "batuta"
 LOADED = 1_000  # number of rows that are loaded before the measurement, for readers
 TOGETHER = 50
-READERS = Limits().readers
+READERS = ConnectionLimits().readers
 WARM_UP = 0.15  # share of the measured time that precedes the measurement, to open connections and prepare statements
 PAGE = 4096
 LOG_PAGES = 1_000  # number of pages to which SQLite lets its log grow

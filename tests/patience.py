@@ -4,7 +4,7 @@ does not make them fail.
 
 from datetime import timedelta
 
-from batuta.stores.sql.database import Limits
+from batuta.stores.sql.database import ConnectionLimits
 
 _MINUTES = timedelta(minutes=5)
-PATIENT = Limits(connect=_MINUTES, statement=_MINUTES, lock=_MINUTES, idle_in_transaction=_MINUTES)
+PATIENT = ConnectionLimits(connect=_MINUTES, statement=_MINUTES, lock=_MINUTES, idle_in_transaction=_MINUTES)

@@ -17,14 +17,14 @@ WRITER = """
 import asyncio, sys
 from pathlib import Path
 from batuta.kernel.clock import SystemClock
-from batuta.stores.sql.database import Limits
+from batuta.stores.sql.database import ConnectionLimits
 from batuta.stores.sql.queries import query_of
 from batuta.stores.sqlite.driver import SqliteDatabase
 
 PUT = query_of("put", "INSERT INTO things (n) VALUES (:n)", writes=True)
 
 async def main(file, start):
-    database = SqliteDatabase(Path(file), SystemClock(), Limits())
+    database = SqliteDatabase(Path(file), SystemClock(), ConnectionLimits())
     await database.open()
     await database.script("CREATE TABLE IF NOT EXISTS things (n INTEGER PRIMARY KEY)")
     async def put(n):

@@ -11,7 +11,7 @@ from batuta import Batuta
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import StoreTimeout
 from batuta.kernel.events import LoopFailed, LoopRecovered
-from batuta.stores.sql.database import Limits
+from batuta.stores.sql.database import ConnectionLimits
 from batuta.stores.sql.queries import query_of
 from batuta.stores.sqlite.driver import SqliteDatabase
 from batuta.testing import EventRecorder
@@ -61,7 +61,7 @@ async def test_transaction_that_never_gets_the_writer_fails_and_the_next_one_wor
     may wait forever.
     """
     put = query_of("put", "INSERT INTO things (n) VALUES (:n)", writes=True)
-    database = SqliteDatabase(tmp_path / "test.db", SystemClock(), Limits(lock=timedelta(milliseconds=300)))
+    database = SqliteDatabase(tmp_path / "test.db", SystemClock(), ConnectionLimits(lock=timedelta(milliseconds=300)))
     await database.open()
     await database.script("CREATE TABLE things (n INTEGER PRIMARY KEY)")
 

@@ -17,7 +17,7 @@ from batuta.kernel.ids import Ids
 from batuta.kernel.leases import LeaseHolder
 from batuta.queue.item import NewItem
 from batuta.queue.rescuer import Rescuer
-from batuta.stores.sql.database import AsJson, Limits
+from batuta.stores.sql.database import AsJson, ConnectionLimits
 from batuta.stores.sql.migrations import Migrator, engine_migrations
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sqlite.driver import SqliteDatabase
@@ -202,7 +202,7 @@ def _note(enqueuer: Enqueuer, slowest: float, tally: Tally) -> str:
 @asynccontextmanager
 async def _leased_item(file: Path, clock: FakeClock, events: EventRecorder) -> AsyncIterator[tuple[SqlQueue, Rescuer]]:
     """Lease an item to a worker that is alive but cannot renew the lease. Yield the queue and a rescuer."""
-    database = SqliteDatabase(file, SystemClock(), Limits(lock=timedelta(milliseconds=300)))
+    database = SqliteDatabase(file, SystemClock(), ConnectionLimits(lock=timedelta(milliseconds=300)))
     await database.open()
     await Migrator(database, engine_migrations(), clock, events).migrate()
     queue = SqlQueue(database, TASKS, Ids(clock), clock, queue="default", own_time=True)

@@ -30,7 +30,7 @@ from batuta.stores.backup.restoring import (
     engine_restore_queries,
 )
 from batuta.stores.sql.audit import AccessLog
-from batuta.stores.sql.database import Database, Limits, Reading, Transaction
+from batuta.stores.sql.database import ConnectionLimits, Database, Reading, Transaction
 from batuta.stores.sql.migrations import LEDGER, Migration, Migrator, read_applied_migrations
 from batuta.tasks.registry import TASKS
 
@@ -169,7 +169,7 @@ async def _restore_sqlite(
         await asyncio.to_thread(copying.unpack, opened.chunks(archive.SQLITE_MEMBER), unpacked)
         with copying.hold(file, work.clock, force=force) as old:
             collected = await _collect(old, parts, opened.manifest, work, force=force)
-            new = SqliteDatabase(unpacked, SystemClock(), Limits())
+            new = SqliteDatabase(unpacked, SystemClock(), ConnectionLimits())
             await new.open()
             try:
                 await Migrator(new, _migrations(work), work.clock, work.events).migrate()

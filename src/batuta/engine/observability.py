@@ -34,7 +34,7 @@ from batuta.stores.sql.processes import SqlBeats, SqlRestarts, SqlTransactions
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sql.queue.tasks import UnservedItems
 from batuta.supervise.loop import Loop, LoopPolicy
-from batuta.supervise.running import Running
+from batuta.supervise.running import LoopState
 from batuta.supervise.supervisor import Supervisor
 from batuta.texts import Texts
 from batuta.texts.findings import FindingTexts
@@ -122,7 +122,7 @@ class Observability:
     async def _find_unserved_stages(self) -> list[Unserved]:
         return [each.items for each in await self.unserved().of_stages()]
 
-    def loops(self, role: str, running: Callable[[], Collection[Running]]) -> Iterator[tuple[Loop, LoopPolicy]]:
+    def loops(self, role: str, running: Callable[[], Collection[LoopState]]) -> Iterator[tuple[Loop, LoopPolicy]]:
         """Return the loops that assess health and send alerts in a process of this role. ``running`` returns the loops
         that the process is running.
         """
@@ -154,7 +154,7 @@ class Observability:
         return supervisor
 
     def heartbeat(
-        self, worker_name: str, running: Callable[[], Collection[Running]], shows: Collection[str] | None = None
+        self, worker_name: str, running: Callable[[], Collection[LoopState]], shows: Collection[str] | None = None
     ) -> Heartbeat:
         """Create a heartbeat that runs on the process's own event loop, unlike the heartbeat in ``engine.process``,
         which runs in a separate thread.

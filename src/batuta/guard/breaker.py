@@ -138,7 +138,7 @@ class MayProbe:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CircuitChange:
     """The new values of a circuit. ``reason`` is set only if the circuit's state changes."""
 
     circuit: Circuit
@@ -146,7 +146,7 @@ class Change:
 
 
 Answer: TypeAlias = Pass | MayProbe | Hold
-Decide: TypeAlias = Callable[[Circuit, datetime], Change | None]
+Decide: TypeAlias = Callable[[Circuit, datetime], CircuitChange | None]
 
 
 class CircuitStore(Protocol):
@@ -190,7 +190,7 @@ def answer(circuit: Circuit, now: datetime, chance: float) -> Answer:
     return MayProbe()
 
 
-def start_probe(circuit: Circuit, rule: CircuitRule, now: datetime) -> Change | None:
+def start_probe(circuit: Circuit, rule: CircuitRule, now: datetime) -> CircuitChange | None:
     """Make the caller's call the probe of the circuit. Return None if another caller has already started a probe."""
     if not isinstance(answer(circuit, now, 0.0), MayProbe):
         return None
@@ -201,15 +201,17 @@ def start_probe(circuit: Circuit, rule: CircuitRule, now: datetime) -> Change | 
         probe=circuit.probe + 1,
         probe_until=now + rule.probe_within,
     )
-    return Change(after, PROBE_DUE(reset=circuit.reset))
+    return CircuitChange(after, PROBE_DUE(reset=circuit.reset))
 
 
-def cancel_probe(circuit: Circuit, probe: int, now: datetime) -> Change | None:
+def cancel_probe(circuit: Circuit, probe: int, now: datetime) -> CircuitChange | None:
     """Cancel a probe whose call was not attempted, so that the next caller may probe immediately."""
-    return Change(replace(circuit, probe_until=now)) if _is_probe(circuit, probe) else None
+    return CircuitChange(replace(circuit, probe_until=now)) if _is_probe(circuit, probe) else None
 
 
-def apply_report(circuit: Circuit, rule: CircuitRule, permit: Pass, what: EffectReport, now: datetime) -> Change | None:
+def apply_report(
+    circuit: Circuit, rule: CircuitRule, permit: Pass, what: EffectReport, now: datetime
+) -> CircuitChange | None:
     """Return the change that a report causes, or None if it causes no change. A report about a call that began before
     the circuit opened neither closes nor reopens the circuit.
     """
@@ -218,62 +220,62 @@ def apply_report(circuit: Circuit, rule: CircuitRule, permit: Pass, what: Effect
         change = _apply_to_closed(waiting, rule, what, now) if circuit.state is CircuitState.CLOSED else None
     else:
         change = _apply_to_probe(waiting, rule, what, now) if _is_probe(circuit, permit.probe) else None
-    return change or (Change(waiting) if waiting != circuit else None)
+    return change or (CircuitChange(waiting) if waiting != circuit else None)
 
 
-def trip(circuit: Circuit, rule: CircuitRule, reason: str, now: datetime) -> Change | None:
+def trip(circuit: Circuit, rule: CircuitRule, reason: str, now: datetime) -> CircuitChange | None:
     """Open the circuit immediately, regardless of the number of failures."""
-    return None if circuit.state is CircuitState.OPEN else Change(_open(circuit, rule.reset, now), reason)
+    return None if circuit.state is CircuitState.OPEN else CircuitChange(_open(circuit, rule.reset, now), reason)
 
 
-def force_open(circuit: Circuit, lasts: timedelta, reason: str, now: datetime) -> Change:
+def force_open(circuit: Circuit, lasts: timedelta, reason: str, now: datetime) -> CircuitChange:
     """Open the circuit by hand for the time ``lasts``, at most LONGEST_RESET. After that, a probe decides whether the
     circuit closes.
     """
-    return Change(_open(circuit, min(lasts, LONGEST_RESET), now), reason)
+    return CircuitChange(_open(circuit, min(lasts, LONGEST_RESET), now), reason)
 
 
-def allow_probe(circuit: Circuit, now: datetime) -> Change | None:
+def allow_probe(circuit: Circuit, now: datetime) -> CircuitChange | None:
     """Let the next call of an open circuit pass as the probe. Return None if the circuit is not open."""
     if circuit.state is not CircuitState.OPEN:
         return None
-    return Change(replace(circuit, opened_at=now - circuit.reset, wait_until=None))
+    return CircuitChange(replace(circuit, opened_at=now - circuit.reset, wait_until=None))
 
 
-def close(circuit: Circuit, rule: CircuitRule, reason: str) -> Change:
+def close(circuit: Circuit, rule: CircuitRule, reason: str) -> CircuitChange:
     after = fresh(rule, circuit.name)
     seen = {
         "last_failure": circuit.last_failure,
         "last_success": circuit.last_success,
         "last_error": circuit.last_error,
     }
-    return Change(replace(after, probe=circuit.probe, **seen), reason)  # type: ignore[arg-type]
+    return CircuitChange(replace(after, probe=circuit.probe, **seen), reason)  # type: ignore[arg-type]
 
 
-def _apply_to_closed(circuit: Circuit, rule: CircuitRule, what: EffectReport, now: datetime) -> Change | None:
+def _apply_to_closed(circuit: Circuit, rule: CircuitRule, what: EffectReport, now: datetime) -> CircuitChange | None:
     if what.effect is Effect.WORKED:
-        return Change(replace(circuit, failures=0, last_success=now))
+        return CircuitChange(replace(circuit, failures=0, last_success=now))
     if not _is_failure(what.effect, rule):
         return None
     failed = _count_failure(circuit, what, now)
     if failed.failures < rule.failures:
-        return Change(failed)
-    return Change(_open(failed, rule.reset, now), _failures(failed))
+        return CircuitChange(failed)
+    return CircuitChange(_open(failed, rule.reset, now), _failures(failed))
 
 
-def _apply_to_probe(circuit: Circuit, rule: CircuitRule, what: EffectReport, now: datetime) -> Change:
+def _apply_to_probe(circuit: Circuit, rule: CircuitRule, what: EffectReport, now: datetime) -> CircuitChange:
     if what.effect is Effect.WORKED:
         return _close_recovered(replace(circuit, last_success=now), rule, PROBE_WORKED())
     if what.effect is Effect.MISTAKE:
         return _close_recovered(circuit, rule, PROBE_ANSWERED(error=what.error or what.effect.value))
     failed = _count_failure(circuit, what, now)
     if not _is_failure(what.effect, rule):  # the probe was inconclusive, and the circuit must not stay half open
-        return Change(_open(replace(failed, failures=circuit.failures), circuit.reset, now), PROBE_LATE())
+        return CircuitChange(_open(replace(failed, failures=circuit.failures), circuit.reset, now), PROBE_LATE())
     longer = min(circuit.reset * 2, rule.longest_reset)
-    return Change(_open(failed, longer, now), PROBE_FAILED(error=failed.last_error))
+    return CircuitChange(_open(failed, longer, now), PROBE_FAILED(error=failed.last_error))
 
 
-def _close_recovered(circuit: Circuit, rule: CircuitRule, reason: str) -> Change:
+def _close_recovered(circuit: Circuit, rule: CircuitRule, reason: str) -> CircuitChange:
     """Close the circuit after a successful probe. If the service requested a wait (Retry-After), calls are still held
     back until that wait ends.
     """

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from batuta.guard import breaker as decisions
 from batuta.guard.base import Admit, Effect, EffectReport, Hold, Verdict
 from batuta.guard.breaker import (
-    Change,
     Circuit,
+    CircuitChange,
     CircuitRule,
     CircuitState,
     CircuitStore,
@@ -162,7 +162,7 @@ class Breaker:
     async def _probe(self, now: datetime) -> Pass | Hold:
         is_mine = False
 
-        def decide(circuit: Circuit, at: datetime) -> Change | None:
+        def decide(circuit: Circuit, at: datetime) -> CircuitChange | None:
             nonlocal is_mine
             change = decisions.start_probe(circuit, self.rule, at)
             is_mine = change is not None

@@ -38,7 +38,7 @@ from batuta.kernel.usercode import Returned, call_with_deadline, name_of
 from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import exponential
 from batuta.supervise.loop import Idle, LoopPolicy, Pace, Wakeup
-from batuta.supervise.running import Running
+from batuta.supervise.running import LoopState
 
 EVERY = timedelta(seconds=10)
 HUB_LEASE = timedelta(seconds=30)
@@ -259,7 +259,7 @@ class DeadMansSwitch:
     name = "deadman"
 
     ping: Callable[[], Awaitable[None]]
-    running: Callable[[], Collection[Running]]
+    running: Callable[[], Collection[LoopState]]
     clock: Clock
     events: Events
     wakeup: Wakeup = field(default_factory=Wakeup, init=False)

@@ -81,17 +81,17 @@ def bind(trace: Trace, work: Work | None = None) -> None:
     """Set the trace of the current asyncio task or thread, and of all tasks and threads that it starts. ``work`` is the
     attempt to which their log lines belong.
     """
-    _current.set(Step(trace=trace, work=work))
+    _current.set(TracedStep(trace=trace, work=work))
 
 
 def bind_after(read: Callable[[Any], object], work: Work) -> None:
     """Set the trace of an attempt, like ``bind``, but do not compute the trace before its first use, because most queue
     items write no log line.
     """
-    _current.set(Step(read=read, work=work))
+    _current.set(TracedStep(read=read, work=work))
 
 
-def current_step() -> "Step | None":
+def current_step() -> "TracedStep | None":
     return _current.get()
 
 
@@ -113,7 +113,7 @@ def onward() -> str:
 def bound(trace: Trace) -> Iterator[None]:
     """Make ``trace`` the current trace while the ``with`` block runs."""
     before = _current.get()
-    token = _current.set(Step(trace=trace, work=None if before is None else before.work))
+    token = _current.set(TracedStep(trace=trace, work=None if before is None else before.work))
     try:
         yield
     finally:
@@ -149,7 +149,7 @@ def recorder() -> Recorder | None:
 
 
 @dataclass(slots=True)
-class Step:
+class TracedStep:
     """The current step of a trace. All asyncio tasks that the step starts share this object, so they have the same
     span.
     """
@@ -167,4 +167,4 @@ def _span_id() -> str:
 
 
 _recorder: Recorder | None = None
-_current: ContextVar[Step | None] = ContextVar("trace", default=None)
+_current: ContextVar[TracedStep | None] = ContextVar("trace", default=None)

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
-from batuta.kernel.trace import Step, current_step
+from batuta.kernel.trace import TracedStep, current_step
 from batuta.logs.scrubbing import describe, safe_words, scrub_field, scrub_text
 from batuta.logs.subscriber import LOGGER
 from batuta.runlog.lines import CUT, LONGEST_LINE, MOST_CHARACTERS, MOST_LINES, LineStore, LogLine
@@ -67,7 +67,7 @@ class LineCollector:
             self._keep(record, step)
         return record
 
-    def _keep(self, record: logging.LogRecord, step: Step) -> None:
+    def _keep(self, record: logging.LogRecord, step: TracedStep) -> None:
         if step.lines > MOST_LINES or step.characters > MOST_CHARACTERS:
             return
         step.lines += 1

@@ -80,7 +80,7 @@ TIMEOUT, WATCHDOG = "[TIMEOUT]", "[WATCHDOG]"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class EventLine:
     words: str
     level: int = logging.INFO
     trace: BaseException | None = None  # error to show with its frames
@@ -133,49 +133,51 @@ def _render(value: object) -> object:
     return summary(value) if isinstance(value, BaseException) else plain(value)
 
 
-def _child_silent(event: events.ChildSilent) -> Line:
+def _child_silent(event: events.ChildSilent) -> EventLine:
     why = f" ({event.state})" if event.state else ", its stack is requested"
-    return Line(f"[WATCHDOG] {event.role} silent for {brief(event.silent_for)}{why}: ending it", logging.ERROR)
+    return EventLine(f"[WATCHDOG] {event.role} silent for {brief(event.silent_for)}{why}: ending it", logging.ERROR)
 
 
-def _child_end_line(event: events.ChildEnded) -> Line:
+def _child_end_line(event: events.ChildEnded) -> EventLine:
     if event.exit_code == 0 and event.again_in is None:
-        return Line(f"child {event.role} ended")
+        return EventLine(f"child {event.role} ended")
     if event.exit_code == EXIT_AGAIN:
-        return Line(f"child {event.role} restarts at its own request")
+        return EventLine(f"child {event.role} restarts at its own request")
     how = f": {event.how}" if event.how else ""
     again = "" if event.again_in is None else f"; restart in {event.again_in.total_seconds():.1f} s"
-    return Line(f"child {event.role} ended{' with an error' if event.exit_code else ''}{how}{again}", logging.WARNING)
+    return EventLine(
+        f"child {event.role} ended{' with an error' if event.exit_code else ''}{how}{again}", logging.WARNING
+    )
 
 
-def _child_looping(event: events.ChildLooping) -> Line:
+def _child_looping(event: events.ChildLooping) -> EventLine:
     often = f"{event.ends} times in {brief(event.within)}"
-    return Line(
+    return EventLine(
         f"[WATCHDOG] {event.role} ended {often}: crash loop, restarted every {brief(event.again_every)}",
         logging.ERROR,
     )
 
 
-def _loop_failure_line(event: events.LoopFailed) -> Line:
+def _loop_failure_line(event: events.LoopFailed) -> EventLine:
     # Warn at the 1st, 2nd, 4th, 8th … failure, so that an outage does not flood the log.
     is_warning = event.failures & (event.failures - 1) == 0
     is_late = isinstance(event.error, TimeoutError | DeadlineExceeded | StoreTimeout)
-    return Line(
+    return EventLine(
         f"{TIMEOUT} loop failed" if is_late else "loop failed",
         logging.WARNING if is_warning else logging.DEBUG,
         trace=event.error if event.failures == 1 else None,
     )
 
 
-def _blocked_loop_line(event: events.EventLoopBlocked) -> Line:
+def _blocked_loop_line(event: events.EventLoopBlocked) -> EventLine:
     if event.silent_for >= event.limit:
-        return Line(f"{WATCHDOG} event loop blocked: FAIL, the process ends", logging.CRITICAL)
-    return Line(f"{WATCHDOG} event loop blocked", logging.ERROR if event.stack else logging.WARNING)
+        return EventLine(f"{WATCHDOG} event loop blocked: FAIL, the process ends", logging.CRITICAL)
+    return EventLine(f"{WATCHDOG} event loop blocked", logging.ERROR if event.stack else logging.WARNING)
 
 
-def _shutdown_phase(event: events.ShutdownPhase) -> Line:
+def _shutdown_phase(event: events.ShutdownPhase) -> EventLine:
     words, level = _PHASES[event.phase]
-    return Line(f"shutdown, {event.phase}: {words}", level)
+    return EventLine(f"shutdown, {event.phase}: {words}", level)
 
 
 _PHASES: Mapping[str, tuple[str, int]] = {
@@ -186,143 +188,151 @@ _PHASES: Mapping[str, tuple[str, int]] = {
 }
 
 
-def _loop_end_line(event: events.LoopEnded) -> Line:
+def _loop_end_line(event: events.LoopEnded) -> EventLine:
     # Debug level: an orderly shutdown has dozens of these lines.
     return (
-        Line("loop ended", logging.DEBUG)
+        EventLine("loop ended", logging.DEBUG)
         if event.drained
-        else Line("loop ended before its drain finished", logging.WARNING)
+        else EventLine("loop ended before its drain finished", logging.WARNING)
     )
 
 
-def _request_line(event: events.RequestAnswered) -> Line:
+def _request_line(event: events.RequestAnswered) -> EventLine:
     if event.status >= 500:
-        return Line("request answered", logging.ERROR)
+        return EventLine("request answered", logging.ERROR)
     if event.caller is None and (event.status >= 400 or event.method == "GET"):
         # Any client can send such requests, so they are not logged one by one. RequestsRefused writes their number once
         # per minute.
-        return Line("request answered", logging.DEBUG)
+        return EventLine("request answered", logging.DEBUG)
     # Debug level for frequent health requests and for job calls, which are also logged as runs.
     is_routine = event.route.startswith(("/health", "/jobs/"))
-    return Line("request answered", logging.DEBUG if is_routine else logging.INFO)
+    return EventLine("request answered", logging.DEBUG if is_routine else logging.INFO)
 
 
-def _job_answer_line(event: events.JobAnswered) -> Line:
+def _job_answer_line(event: events.JobAnswered) -> EventLine:
     if event.outcome in FAILED_OUTCOMES:
-        return Line("job answered: FAIL", logging.ERROR)
-    return Line("job answered")
+        return EventLine("job answered: FAIL", logging.ERROR)
+    return EventLine("job answered")
 
 
-def _execution_end_line(event: events.ExecutionEnded) -> Line:
+def _execution_end_line(event: events.ExecutionEnded) -> EventLine:
     if event.status in FAILED_OUTCOMES or event.status == "abandoned":
         tag = f"{TIMEOUT} " if event.status == "timeout" else ""
-        return Line(f"{tag}job {event.status}: FAIL", logging.ERROR)
-    return Line(f"job ended: {event.status}")
+        return EventLine(f"{tag}job {event.status}: FAIL", logging.ERROR)
+    return EventLine(f"job ended: {event.status}")
 
 
-def _alert_line(event: events.AlertRaised) -> Line:
+def _alert_line(event: events.AlertRaised) -> EventLine:
     if event.kind == "recovery":
-        return Line("alert over")
-    return Line("alert", logging.ERROR if event.severity in ("critical", "error") else logging.WARNING)
+        return EventLine("alert over")
+    return EventLine("alert", logging.ERROR if event.severity in ("critical", "error") else logging.WARNING)
 
 
-def _incident_line(event: events.IncidentChanged) -> Line:
-    return Line("incident opened", logging.ERROR) if event.is_open else Line("incident closed")
+def _incident_line(event: events.IncidentChanged) -> EventLine:
+    return EventLine("incident opened", logging.ERROR) if event.is_open else EventLine("incident closed")
 
 
-def _rescue_line(event: events.ItemsRescued) -> Line:
+def _rescue_line(event: events.ItemsRescued) -> EventLine:
     why = "their worker's process has ended" if event.proven else "their worker stopped renewing"
-    return Line(f"items rescued: {why}", logging.WARNING)
+    return EventLine(f"items rescued: {why}", logging.WARNING)
 
 
-LINES: Mapping[type[events.Event], Callable[..., Line]] = {
-    events.ProcessStarted: lambda event: Line(f"process started at {event.local_time:%Y-%m-%d %H:%M:%S %z}"),
-    events.ProcessServing: lambda event: Line(f"up: {event.address}/painel (Ctrl-C stops)"),
-    events.ProcessDraining: lambda event: Line(
+LINES: Mapping[type[events.Event], Callable[..., EventLine]] = {
+    events.ProcessStarted: lambda event: EventLine(f"process started at {event.local_time:%Y-%m-%d %H:%M:%S %z}"),
+    events.ProcessServing: lambda event: EventLine(f"up: {event.address}/painel (Ctrl-C stops)"),
+    events.ProcessDraining: lambda event: EventLine(
         "draining: running work may finish; a second signal ends the process now"
     ),
-    events.ProcessEnded: lambda event: Line("process ended", logging.ERROR if event.failed else logging.INFO),
-    events.ProcessHeld: lambda event: Line(
+    events.ProcessEnded: lambda event: EventLine("process ended", logging.ERROR if event.failed else logging.INFO),
+    events.ProcessHeld: lambda event: EventLine(
         f"{WATCHDOG} shutdown blocked by {event.what}; forcing exit", logging.WARNING
     ),
-    events.ChildStarted: lambda event: Line(f"child {event.role} started"),
-    events.ChildReady: lambda event: Line(f"child {event.role} ready"),
+    events.ChildStarted: lambda event: EventLine(f"child {event.role} started"),
+    events.ChildReady: lambda event: EventLine(f"child {event.role} ready"),
     events.ChildSilent: _child_silent,
     events.ChildEnded: _child_end_line,
     events.ChildLooping: _child_looping,
-    events.ChildRecovered: lambda event: Line(f"[WATCHDOG] {event.role} works again: the crash loop ended"),
-    events.ResourceCloseFailed: lambda event: Line("resource could not be closed", logging.WARNING, trace=event.error),
+    events.ChildRecovered: lambda event: EventLine(f"[WATCHDOG] {event.role} works again: the crash loop ended"),
+    events.ResourceCloseFailed: lambda event: EventLine(
+        "resource could not be closed", logging.WARNING, trace=event.error
+    ),
     events.LoopFailed: _loop_failure_line,
-    events.LoopAbandoned: lambda event: Line("loop abandoned: FAIL", logging.ERROR, trace=event.error),
-    events.LoopRecovered: lambda event: Line("loop recovered"),
-    events.LoopStuck: lambda event: Line(f"{WATCHDOG} loop stuck: its tick is cancelled", logging.ERROR),
-    events.LoopRestarted: lambda event: Line(f"{WATCHDOG} loop restarted", logging.WARNING),
-    events.TaskUncancellable: lambda event: Line(
+    events.LoopAbandoned: lambda event: EventLine("loop abandoned: FAIL", logging.ERROR, trace=event.error),
+    events.LoopRecovered: lambda event: EventLine("loop recovered"),
+    events.LoopStuck: lambda event: EventLine(f"{WATCHDOG} loop stuck: its tick is cancelled", logging.ERROR),
+    events.LoopRestarted: lambda event: EventLine(f"{WATCHDOG} loop restarted", logging.WARNING),
+    events.TaskUncancellable: lambda event: EventLine(
         f"{WATCHDOG} a task ignores its cancellation: FAIL, the process ends", logging.ERROR
     ),
     events.EventLoopBlocked: _blocked_loop_line,
-    events.EventLoopResponds: lambda event: Line(f"{WATCHDOG} event loop responds again", logging.WARNING),
-    events.StackFound: lambda event: Line(f"{WATCHDOG} stack of a process that died without a report", logging.ERROR),
-    events.ProcessRecycled: lambda event: Line(f"{WATCHDOG} process recycled: it drains and restarts"),
+    events.EventLoopResponds: lambda event: EventLine(f"{WATCHDOG} event loop responds again", logging.WARNING),
+    events.StackFound: lambda event: EventLine(
+        f"{WATCHDOG} stack of a process that died without a report", logging.ERROR
+    ),
+    events.ProcessRecycled: lambda event: EventLine(f"{WATCHDOG} process recycled: it drains and restarts"),
     events.ShutdownPhase: _shutdown_phase,
     events.LoopEnded: _loop_end_line,
-    events.SwitchChanged: lambda event: Line("switch turned on" if event.on else "switch turned off"),
-    events.MigrationApplied: lambda event: Line("migration applied"),
+    events.SwitchChanged: lambda event: EventLine("switch turned on" if event.on else "switch turned off"),
+    events.MigrationApplied: lambda event: EventLine("migration applied"),
     events.RequestAnswered: _request_line,
-    events.RequestsRefused: lambda event: Line("requests refused", logging.WARNING),
-    events.RequestCrashed: lambda event: Line("request crashed", logging.ERROR, trace=event.error),
+    events.RequestsRefused: lambda event: EventLine("requests refused", logging.WARNING),
+    events.RequestCrashed: lambda event: EventLine("request crashed", logging.ERROR, trace=event.error),
     events.JobAnswered: _job_answer_line,
-    events.JobCrashed: lambda event: Line("job crashed", logging.ERROR, trace=event.error),
-    events.JobsRegistered: lambda event: Line("timetable in force"),
-    events.ExecutionStarted: lambda event: Line("job started"),
+    events.JobCrashed: lambda event: EventLine("job crashed", logging.ERROR, trace=event.error),
+    events.JobsRegistered: lambda event: EventLine("timetable in force"),
+    events.ExecutionStarted: lambda event: EventLine("job started"),
     events.ExecutionEnded: _execution_end_line,
-    events.ExecutionCrashed: lambda event: Line("job crashed", logging.ERROR, trace=event.error),
-    events.ExecutionLost: lambda event: Line("run was taken over by another process", logging.WARNING),
-    events.ExecutionTakenOver: lambda event: Line(
+    events.ExecutionCrashed: lambda event: EventLine("job crashed", logging.ERROR, trace=event.error),
+    events.ExecutionLost: lambda event: EventLine("run was taken over by another process", logging.WARNING),
+    events.ExecutionTakenOver: lambda event: EventLine(
         "run taken over" if event.again else "run abandoned", logging.WARNING
     ),
-    events.FiresMissed: lambda event: Line(
+    events.FiresMissed: lambda event: EventLine(
         "fires missed: no scheduler ran at their time; `batuta executions --status missed` lists them", logging.WARNING
     ),
-    events.FireExplained: lambda event: Line(f"fire {event.status}"),
-    events.TimetableActivated: lambda event: Line("timetable activated: its schedules fire"),
-    events.TimetableStandsBy: lambda event: Line(
+    events.FireExplained: lambda event: EventLine(f"fire {event.status}"),
+    events.TimetableActivated: lambda event: EventLine("timetable activated: its schedules fire"),
+    events.TimetableStandsBy: lambda event: EventLine(
         "scheduler stands by: a more recent release runs; stop this one when the deployment is complete",
         logging.WARNING,
     ),
-    events.ScheduleFailed: lambda event: Line("schedule cannot be computed: FAIL", logging.ERROR, trace=event.error),
-    events.ClockStepped: lambda event: Line("clock set back", logging.WARNING),
-    events.ControlSet: lambda event: Line("control set"),
-    events.ItemsClaimed: lambda event: Line("items claimed", logging.DEBUG),
+    events.ScheduleFailed: lambda event: EventLine(
+        "schedule cannot be computed: FAIL", logging.ERROR, trace=event.error
+    ),
+    events.ClockStepped: lambda event: EventLine("clock set back", logging.WARNING),
+    events.ControlSet: lambda event: EventLine("control set"),
+    events.ItemsClaimed: lambda event: EventLine("items claimed", logging.DEBUG),
     # One line for each batch of settled items.
-    events.ItemsSettled: lambda event: Line("items settled"),
-    events.BatchFinished: lambda event: Line("batch ended"),
-    events.ItemOverdue: lambda event: Line(f"{TIMEOUT} item exceeded its time limit: it is stopped", logging.WARNING),
+    events.ItemsSettled: lambda event: EventLine("items settled"),
+    events.BatchFinished: lambda event: EventLine("batch ended"),
+    events.ItemOverdue: lambda event: EventLine(
+        f"{TIMEOUT} item exceeded its time limit: it is stopped", logging.WARNING
+    ),
     # "crash" means the end of a process, so an error of a handler is a failure.
-    events.ItemCrashed: lambda event: Line(
+    events.ItemCrashed: lambda event: EventLine(
         "item failed" if event.task is None else "task failed", logging.ERROR, trace=event.error
     ),
-    events.CallRejected: lambda event: Line(
+    events.CallRejected: lambda event: EventLine(
         "rejected a call in Redis that is not JSON: another program writes to this Redis; "
         "change REDIS_PASSWORD and delete the key",
         logging.ERROR,
     ),
-    events.ItemLost: lambda event: Line("item was taken over by another worker", logging.WARNING),
+    events.ItemLost: lambda event: EventLine("item was taken over by another worker", logging.WARNING),
     events.ItemsRescued: _rescue_line,
-    events.TaskThreadsStuck: lambda event: Line(
+    events.TaskThreadsStuck: lambda event: EventLine(
         f"{TIMEOUT} threads of a task still run after their time limit",
         logging.WARNING if event.stuck else logging.INFO,
     ),
-    events.CircuitMoved: lambda event: Line(
+    events.CircuitMoved: lambda event: EventLine(
         f"circuit {event.after}", logging.WARNING if event.after == "open" else logging.INFO
     ),
     events.AlertRaised: _alert_line,
-    events.AlertSent: lambda event: Line("alert sent", logging.DEBUG),
-    events.AlertFailed: lambda event: Line("alert could not be sent", logging.WARNING),
-    events.PingFailed: lambda event: Line("ping to the dead man's switch failed", logging.WARNING),
+    events.AlertSent: lambda event: EventLine("alert sent", logging.DEBUG),
+    events.AlertFailed: lambda event: EventLine("alert could not be sent", logging.WARNING),
+    events.PingFailed: lambda event: EventLine("ping to the dead man's switch failed", logging.WARNING),
     events.IncidentChanged: _incident_line,
-    events.SettingWarned: lambda event: Line(
+    events.SettingWarned: lambda event: EventLine(
         f"{event.name} is not a setting: did you mean {event.nearest}?", logging.WARNING
     ),
-    events.SubscriberFailed: lambda event: Line("subscriber failed", logging.ERROR, trace=event.error),
+    events.SubscriberFailed: lambda event: EventLine("subscriber failed", logging.ERROR, trace=event.error),
 }

@@ -26,7 +26,7 @@ from batuta.kernel.waiting import with_timeout
 from batuta.metrics.counting import BUCKETS, CounterMetric, HistogramMetric, family_of
 from batuta.queue.store import Depth
 from batuta.stores.connections import ObservedDatabase
-from batuta.supervise.running import Running
+from batuta.supervise.running import LoopState
 
 MetricReading: TypeAlias = Callable[[], Awaitable[Sequence[Metric]]]
 LIMIT = timedelta(seconds=3)
@@ -215,7 +215,7 @@ class LoopCollector(Collector):
     currently running.
     """
 
-    def __init__(self, running: Callable[[], Iterable[Running]], clock: Clock, registry: CollectorRegistry) -> None:
+    def __init__(self, running: Callable[[], Iterable[LoopState]], clock: Clock, registry: CollectorRegistry) -> None:
         self._running = running
         self._clock = clock
         registry.register(self)

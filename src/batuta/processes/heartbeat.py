@@ -18,7 +18,7 @@ from batuta.kernel.reasons import define
 from batuta.kernel.values import dataclass
 from batuta.processes.restarts import NewRestart, RestartReason, RestartStore
 from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup
-from batuta.supervise.running import Running
+from batuta.supervise.running import LoopState
 
 NO_PROGRESS = define("no_progress", "no progress for {silent}")
 LOOP_FAILURES = define("loop_failures", "{count} failures in a row, the last {error}")
@@ -96,7 +96,7 @@ class Heartbeat:
     worker_name: str
     store: BeatStore
     restarts: RestartStore
-    running: Callable[[], Collection[Running]]
+    running: Callable[[], Collection[LoopState]]
     clock: Clock
     now: Callable[[], datetime | None]
     state: Callable[[], Status | None] = lambda: None
@@ -173,7 +173,7 @@ class Heartbeat:
         await self.restarts.add(restart, now=self.now())
         await self._beat(status)
 
-    def _neighbours(self) -> list[Running]:
+    def _neighbours(self) -> list[LoopState]:
         return [each for each in self.running() if each.loop is not self]
 
     async def _beat(self, status: Status) -> None:
@@ -188,7 +188,7 @@ class Heartbeat:
             cpu_seconds=cpu_seconds(),
         )
 
-    def _is_shown(self, running: Running) -> bool:
+    def _is_shown(self, running: LoopState) -> bool:
         return self.shows is None or running.loop.name in self.shows
 
     async def _write_restarts(self) -> None:
@@ -197,7 +197,7 @@ class Heartbeat:
             self._pending.popleft()
 
 
-def status_of(neighbours: Collection[Running], passed: float) -> Status:
+def status_of(neighbours: Collection[LoopState], passed: float) -> Status:
     if any(each.is_ending for each in neighbours):
         return Status.DRAINING
     is_well = all(
@@ -207,7 +207,7 @@ def status_of(neighbours: Collection[Running], passed: float) -> Status:
     return Status.ONLINE if is_well else Status.DEGRADED
 
 
-def describe_loop(running: Running, passed: float) -> Mapping[str, bool | float | int | None]:
+def describe_loop(running: LoopState, passed: float) -> Mapping[str, bool | float | int | None]:
     """Describe a loop's state with durations instead of instants, because the clocks of two machines may differ."""
     return {
         "alive": running.is_alive and not running.is_stuck(passed),

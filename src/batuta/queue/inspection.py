@@ -22,7 +22,7 @@ BULK_POLICY = LoopPolicy(every=timedelta(seconds=2), stuck_after=timedelta(minut
 _VARYING = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\b[0-9a-f]{8,}\b|\d+|'[^']*'|\"[^\"]*\"")
 
 
-class Change(StrEnum):
+class BulkChange(StrEnum):
     """A change that operators can make to items."""
 
     RETRY = "retry"
@@ -31,7 +31,7 @@ class Change(StrEnum):
 
 
 # The state of the items to which each change applies.
-STATE_OF = {Change.RETRY: ItemState.DEAD, Change.DISCARD: ItemState.DEAD, Change.CANCEL: ItemState.READY}
+STATE_OF = {BulkChange.RETRY: ItemState.DEAD, BulkChange.DISCARD: ItemState.DEAD, BulkChange.CANCEL: ItemState.READY}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ class BulkOperation:
 
     id: str
     queue: str
-    change: Change
+    change: BulkChange
     filter: ItemFilter
     status: str  # ``running``, ``done`` or ``stopped``
     created_by: str

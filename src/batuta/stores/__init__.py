@@ -10,29 +10,29 @@ from urllib.parse import urlsplit
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidSetting
 from batuta.kernel.reasons import Reason
-from batuta.stores.sql.database import Database, Limits
+from batuta.stores.sql.database import ConnectionLimits, Database
 
 FORMS = "sqlite:///file.db | sqlite:////absolute/file.db | postgresql://user:password@host:5432/name"
 
 # The limits for an additional set of connections: a small pool and short timeouts.
 _SOON = timedelta(seconds=5)
-ASIDE = Limits(connect=_SOON, statement=_SOON, lock=_SOON, idle_in_transaction=_SOON, readers=1, pool=2)
+ASIDE = ConnectionLimits(connect=_SOON, statement=_SOON, lock=_SOON, idle_in_transaction=_SOON, readers=1, pool=2)
 # Every timeout is the lease divided by this number. So even if a renewal has to wait for a connection and then for its
 # statement, there is time for a second renewal.
 _SHARE_OF_LEASE = 5
 _SHORTEST = timedelta(milliseconds=100)
 
 
-def liveness_limits(lease: timedelta, pool: int) -> Limits:
+def liveness_limits(lease: timedelta, pool: int) -> ConnectionLimits:
     """Return the limits for the connections that renew leases and that settle or rescue items. Every timeout is at most
     a fifth of ``lease``.
     """
-    usual, each = Limits(), lease / _SHARE_OF_LEASE
+    usual, each = ConnectionLimits(), lease / _SHARE_OF_LEASE
     if each < _SHORTEST:
         least = (_SHORTEST * _SHARE_OF_LEASE).total_seconds()
         why = Reason("short_lease", "it is too short for renewals; set {least} s or more", least=f"{least:g}")
         raise InvalidSetting(name="lease", why=why)
-    return Limits(
+    return ConnectionLimits(
         connect=min(usual.connect, each),
         statement=min(usual.statement, each),
         lock=min(usual.lock, each),
@@ -43,15 +43,15 @@ def liveness_limits(lease: timedelta, pool: int) -> Limits:
     )
 
 
-def page_limits(statement: timedelta, pool: int) -> Limits:
+def page_limits(statement: timedelta, pool: int) -> ConnectionLimits:
     """Return limits for the connections that serve dashboard pages: a small pool, and a short timeout per statement."""
-    return Limits(statement=statement, lock=_SOON, readers=2, pool=pool, ready=0, name="batuta-pages")
+    return ConnectionLimits(statement=statement, lock=_SOON, readers=2, pool=pool, ready=0, name="batuta-pages")
 
 
 def connect(
     url: str,
     clock: Clock,
-    limits: Limits | Callable[[], Limits] | None = None,
+    limits: ConnectionLimits | Callable[[], ConnectionLimits] | None = None,
     *,
     direct_url: str | None = None,
     beside: Database | None = None,
@@ -63,7 +63,7 @@ def connect(
     reuses what ``beside`` has detected about a pooler.
     """
     scheme, _, rest = url.partition("://")
-    limits = limits or Limits()
+    limits = limits or ConnectionLimits()
     if scheme == "sqlite":
         if direct_url is not None:
             why = Reason(

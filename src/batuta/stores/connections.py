@@ -17,9 +17,9 @@ from batuta.kernel.errors import StoreUnavailable
 from batuta.stores import ASIDE, connect, liveness_limits, page_limits
 from batuta.stores.sql.database import (
     ChangeListener,
+    ConnectionLimits,
     Database,
     Dialect,
-    Limits,
     Query,
     Reading,
     Row,
@@ -211,7 +211,7 @@ class Connections:
         self._direct_url = direct_url
         self._clock: Clock = SystemClock()
         self.pages = PagePath(lambda: self._connect(page_limits(page_limit, sizes.pages)))
-        self.database = self._path(Limits(pool=sizes.handlers))
+        self.database = self._path(ConnectionLimits(pool=sizes.handlers))
         self.liveness = self._own_path(lambda: liveness_limits(queue_lease(), sizes.liveness))
         self.run_liveness = self._own_path(lambda: liveness_limits(run_lease, sizes.liveness))
 
@@ -246,7 +246,7 @@ class Connections:
         """
         before = self._url, self._clock, self._first, self.database.inner
         self._url, self._clock, self._first = url, clock, None
-        self.database.inner = self._connect(Limits())
+        self.database.inner = self._connect(ConnectionLimits())
         try:
             yield
         finally:
@@ -275,10 +275,10 @@ class Connections:
             return "direct"
         return "pooler_direct" if server.direct_url else "pooler_polled"
 
-    def _own_path(self, limits: Callable[[], Limits]) -> ObservedDatabase:
+    def _own_path(self, limits: Callable[[], ConnectionLimits]) -> ObservedDatabase:
         return self.database if self.database.dialect == "sqlite" else self._path(limits)
 
-    def _path(self, limits: Limits | Callable[[], Limits]) -> ObservedDatabase:
+    def _path(self, limits: ConnectionLimits | Callable[[], ConnectionLimits]) -> ObservedDatabase:
         return ObservedDatabase(self._connect(limits), SystemClock(), self.pages)
 
     def aside(self) -> Database:
@@ -287,7 +287,7 @@ class Connections:
         """
         return self._connect(ASIDE)
 
-    def _connect(self, limits: Limits | Callable[[], Limits]) -> Database:
+    def _connect(self, limits: ConnectionLimits | Callable[[], ConnectionLimits]) -> Database:
         made = connect(self._url, self._clock, limits, direct_url=self._direct_url, beside=self._first)
         self._first = self._first or made
         return made

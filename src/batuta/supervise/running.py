@@ -25,7 +25,7 @@ MOST_CANCELS = 2
 
 
 @dataclass(slots=True)
-class Running:
+class LoopState:
     """A loop's state, written on the loop's own event loop and readable from any thread. Instants are in monotonic
     seconds.
     """
@@ -103,7 +103,7 @@ WATCHDOG_POLICY = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(m
 class Watchdog:
     name = "watchdog"
 
-    def __init__(self, running: Callable[[], Sequence[Running]], clock: Clock, events: Events) -> None:
+    def __init__(self, running: Callable[[], Sequence[LoopState]], clock: Clock, events: Events) -> None:
         self.wakeup = Wakeup()
         self._running = running
         self._clock = clock
@@ -116,7 +116,7 @@ class Watchdog:
         soon = min((self._due(each, now) for each in self._running()), default=now + 1)
         return Idle(self._clock.now() + timedelta(seconds=max(0.01, soon - now)))
 
-    def _look_at(self, each: Running, now: float) -> None:
+    def _look_at(self, each: LoopState, now: float) -> None:
         stuck = each.stuck_tick
         if stuck is None:
             if each.is_stuck(now):
@@ -127,7 +127,7 @@ class Watchdog:
                 raise CancelIgnored(loop=each.loop.name, what="its tick", stack=stuck.stack)
             each.cancel_tick(now)
 
-    def _due(self, each: Running, now: float) -> float:
+    def _due(self, each: LoopState, now: float) -> float:
         """Return the instant at which the watchdog must act if the loop records no progress until then."""
         timeout = each.policy.stuck_after.total_seconds()
         if each.stuck_tick is not None:

@@ -42,7 +42,7 @@ from batuta.kernel.events import (
 from batuta.kernel.reasons import Reason
 from batuta.kernel.waiting import cancel_and_wait, equal_jitter, exponential, first_of
 from batuta.supervise.loop import Again, Idle, Loop, LoopPolicy, Pace, bind, drain_of
-from batuta.supervise.running import CANCEL_GRACE, WATCHDOG_POLICY, Running, StuckTick, Watchdog
+from batuta.supervise.running import CANCEL_GRACE, WATCHDOG_POLICY, LoopState, StuckTick, Watchdog
 from batuta.supervise.shutdown import Phase, Shutdown
 
 T = TypeVar("T")
@@ -70,8 +70,8 @@ class Supervisor:
         self._clock = clock
         self._events = events
         self._chance = chance
-        self._running: list[Running] = []
-        self._watchdog = Running(Watchdog(lambda: self._running, clock, events), WATCHDOG_POLICY)
+        self._running: list[LoopState] = []
+        self._watchdog = LoopState(Watchdog(lambda: self._running, clock, events), WATCHDOG_POLICY)
         # Rounded, because the supervisors of one process start at nearly the same time and their loops should wake at
         # the same instants.
         self._began = clock.monotonic() // TOGETHER * TOGETHER
@@ -79,10 +79,10 @@ class Supervisor:
     def add(self, loop: Loop, policy: LoopPolicy) -> None:
         is_new = all(running.loop.name != loop.name for running in (*self._running, self._watchdog))
         require("loop", loop.name, is_new, Reason("loop_taken", "another loop has this name"))
-        self._running.append(Running(loop, policy))
+        self._running.append(LoopState(loop, policy))
 
     @property
-    def running(self) -> tuple[Running, ...]:
+    def running(self) -> tuple[LoopState, ...]:
         return tuple(self._running)
 
     async def run(self, stop: asyncio.Event, grace: timedelta) -> None:
@@ -116,7 +116,7 @@ class Supervisor:
         await self._end_together(outliving, Shutdown.begin(self._clock, last), is_announced=False)
         await cancel_and_wait(_keeper(self._watchdog))
 
-    async def _become_quiet(self, loops: Sequence[Running], shutdown: Shutdown) -> None:
+    async def _become_quiet(self, loops: Sequence[LoopState], shutdown: Shutdown) -> None:
         """Cancel idle loops, but give ticks in progress a short time to end, because a tick may start work in another
         loop.
         """
@@ -127,13 +127,13 @@ class Supervisor:
             self._events.emit(ShutdownPhase(Phase.QUIET, names, shutdown.time_left()))
             await shutdown.run_within(Phase.QUIET, _wait_for_all([_keeper(running) for running in ticking]))
 
-    def _cancel_idle(self, loops: Sequence[Running]) -> None:
+    def _cancel_idle(self, loops: Sequence[LoopState]) -> None:
         for running in loops:
             is_finishing = running.is_ticking and _finishes(running)
             if not (is_finishing or _keeper(running).cancelling()):  # the watchdog may already be cancelling the tick
                 _keeper(running).cancel()
 
-    async def _end_together(self, loops: Sequence[Running], shutdown: Shutdown, *, is_announced: bool = True) -> None:
+    async def _end_together(self, loops: Sequence[LoopState], shutdown: Shutdown, *, is_announced: bool = True) -> None:
         ending = {running.loop.name: asyncio.create_task(self._end(running, shutdown)) for running in loops}
         if not ending:
             return
@@ -143,12 +143,12 @@ class Supervisor:
         finally:
             await cancel_and_wait(*ending.values(), *([announcing] if announcing else []))
 
-    async def _end(self, running: Running, shutdown: Shutdown) -> None:
+    async def _end(self, running: LoopState, shutdown: Shutdown) -> None:
         has_finished = await self._end_tick(running, shutdown)
         has_drained = await self._drain(running, shutdown)
         self._events.emit(LoopEnded(running.loop.name, drained=has_finished and has_drained))
 
-    async def _end_tick(self, running: Running, shutdown: Shutdown) -> bool:
+    async def _end_tick(self, running: LoopState, shutdown: Shutdown) -> bool:
         """Let the current tick run until the finish phase ends, then cancel it. Return whether the tick ended by
         itself.
         """
@@ -163,7 +163,7 @@ class Supervisor:
         await first_of(_wait_for_all([keeper]), self._clock.sleep(timeout.total_seconds()))
         return keeper.done() and not is_finishing
 
-    async def _drain(self, running: Running, shutdown: Shutdown) -> bool:
+    async def _drain(self, running: LoopState, shutdown: Shutdown) -> bool:
         """Drain the loop. Return whether the drain ended within the deadline and without an error."""
         if (drain := drain_of(running.loop)) is None:
             return True
@@ -193,7 +193,7 @@ class Supervisor:
             if not keeper.done():
                 raise CancelIgnored(loop=name, what="its tick", stack="")
 
-    async def _keep(self, running: Running, stop: asyncio.Event, ends: asyncio.Event) -> None:
+    async def _keep(self, running: LoopState, stop: asyncio.Event, ends: asyncio.Event) -> None:
         """Repeat the ticks of a loop until ``ends`` is set. A loop that cannot continue sets ``stop``, which ends all
         loops.
         """
@@ -209,7 +209,7 @@ class Supervisor:
         finally:
             running.is_alive = False
 
-    async def _tick(self, running: Running, stop: asyncio.Event) -> timedelta:
+    async def _tick(self, running: LoopState, stop: asyncio.Event) -> timedelta:
         running.is_ticking, running.last_beat = True, self._clock.monotonic()
         try:
             pause = self._pause(await _refuse_exit(running.loop.tick()), running)
@@ -237,7 +237,7 @@ class Supervisor:
         self._note_success(running)
         return pause
 
-    def _pause(self, pace: Pace, running: Running) -> timedelta:
+    def _pause(self, pace: Pace, running: LoopState) -> timedelta:
         match pace:
             case Again():
                 return NO_WAIT
@@ -257,14 +257,14 @@ class Supervisor:
         left = every - timedelta(seconds=self._clock.monotonic() - self._began) % every
         return left if left * 2 > every else every
 
-    def _note_success(self, running: Running) -> None:
+    def _note_success(self, running: LoopState) -> None:
         if running.failures:
             down_for = timedelta(seconds=self._clock.monotonic() - running.failing_since)
             self._events.emit(LoopRecovered(running.loop.name, running.failures, down_for))
         running.failures = 0
         running.worked_at = self._clock.monotonic()
 
-    def _note_failure(self, running: Running, error: BaseException, stop: asyncio.Event) -> timedelta:
+    def _note_failure(self, running: LoopState, error: BaseException, stop: asyncio.Event) -> timedelta:
         running.failures += 1
         if running.failures == 1:
             running.failing_since = self._clock.monotonic()
@@ -278,7 +278,7 @@ class Supervisor:
             raise LoopGaveUp(loop=running.loop.name, failures=running.failures, error=type(error).__name__) from error
         return wait
 
-    def _note_restart(self, running: Running, stuck_tick: StuckTick, stop: asyncio.Event) -> timedelta:
+    def _note_restart(self, running: LoopState, stuck_tick: StuckTick, stop: asyncio.Event) -> timedelta:
         """Record a restart after a stuck tick, and return how long to wait before the next tick. Raises LoopGaveUp
         after too many restarts.
         """
@@ -298,19 +298,19 @@ class Supervisor:
             raise LoopGaveUp(loop=name, failures=running.failures, error="silence") from error
         return wait
 
-    async def _rest(self, running: Running, pause: timedelta) -> None:
+    async def _rest(self, running: LoopState, pause: timedelta) -> None:
         if pause <= NO_WAIT:
             await asyncio.sleep(0)  # let other tasks run between two ticks
             return
         await self._clock.wait(running.loop.wakeup, pause.total_seconds())
 
 
-def _keeper(running: Running) -> "asyncio.Task[None]":
+def _keeper(running: LoopState) -> "asyncio.Task[None]":
     assert running.keeper is not None
     return running.keeper
 
 
-def _finishes(running: Running) -> bool:
+def _finishes(running: LoopState) -> bool:
     """Return whether the current tick may end by itself during a shutdown."""
     return running.policy.finishes_tick or drain_of(running.loop) is not None
 
@@ -325,7 +325,7 @@ async def _refuse_exit(code: Awaitable[T]) -> T:
         raise ExitRefused(raised=type(exit).__name__) from exit
 
 
-def _take_stuck_tick(running: Running) -> StuckTick | None:
+def _take_stuck_tick(running: LoopState) -> StuckTick | None:
     """Return the watchdog's record of the stuck tick and clear it. Return None if the tick was cancelled for another
     reason.
     """

@@ -19,7 +19,7 @@ from batuta.engine.batuta import Batuta
 from batuta.health.aggregator import Cached, look
 from batuta.kernel.clock import SystemClock
 from batuta.metrics.readings import MetricReading, Readings
-from batuta.supervise.running import Running
+from batuta.supervise.running import LoopState
 from batuta.supervise.shutdown import Phase, Shutdown
 from batuta.texts import LANGUAGES, Texts
 from batuta.web import panel, problems
@@ -28,7 +28,7 @@ from batuta.web.clients import POLICY, Clients
 from batuta.web.connections import Http, make_limited_protocol
 from batuta.web.context import ApiState
 from batuta.web.counts import LargeCounts
-from batuta.web.limit import Limit
+from batuta.web.limit import RefusalLimit
 from batuta.web.live import POLICY as LIVE_POLICY
 from batuta.web.live import LiveViews
 from batuta.web.middleware import BodyLimit, RequestAccounting
@@ -75,7 +75,7 @@ def create_api(
 
 
 def create_side_api(
-    work: Batuta, settings: EngineSettings, role: str, loops: Callable[[], Iterable[Running]]
+    work: Batuta, settings: EngineSettings, role: str, loops: Callable[[], Iterable[LoopState]]
 ) -> FastAPI:
     """Build a small API for a process that does not run the main API. It serves liveness and metrics, with the same
     access rules as the main API.
@@ -158,7 +158,7 @@ def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapp
         ids=work.ids,
         events=work.events,
         clients=state.clients,
-        limit=Limit(state),
+        limit=RefusalLimit(state),
         https=settings.has_https,
     )
     return api
@@ -167,7 +167,7 @@ def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapp
 def _protocol(state: ApiState | None) -> type[asyncio.Protocol]:
     if state is None:
         return Http
-    return make_limited_protocol(state.settings.batuta_max_connections, state.clients.refuse, Limit(state))
+    return make_limited_protocol(state.settings.batuta_max_connections, state.clients.refuse, RefusalLimit(state))
 
 
 class Server(uvicorn.Server):

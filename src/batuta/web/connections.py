@@ -17,7 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from batuta.config import MOST_CONNECTIONS
 from batuta.kernel.clock import SystemClock
 from batuta.web.headers import SECURITY_HEADERS
-from batuta.web.limit import END_OF_HEAD, LARGEST_HEAD, Limit
+from batuta.web.limit import END_OF_HEAD, LARGEST_HEAD, RefusalLimit
 
 HEADERS_WITHIN = 10.0  # seconds to receive the headers, and also the rest of a body after the response
 READS_WITHIN = 30.0  # seconds in which the client must read at least one byte of its response
@@ -33,7 +33,7 @@ _ERRORS_ONLY = logging.getLogger("uvicorn.error.requests")
 _ERRORS_ONLY.setLevel(logging.ERROR)
 
 
-def make_limited_protocol(most: int, refused: Callable[[str, int], None], limit: Limit | None = None) -> type[H11Protocol]:
+def make_limited_protocol(most: int, refused: Callable[[str, int], None], limit: RefusalLimit | None = None) -> type[H11Protocol]:
     """Return a server protocol that allows at most ``most`` connections, or fewer if the process cannot open that many
     files.
 
@@ -53,7 +53,7 @@ def _count_nothing(address: str, status: int) -> None:
 class _LimitedProtocol(H11Protocol):
     most: ClassVar[int]
     refused: ClassVar[Callable[[str, int], None]]
-    limit: ClassVar[Limit | None]
+    limit: ClassVar[RefusalLimit | None]
     _deadline: asyncio.TimerHandle | None = None
     _reading: asyncio.TimerHandle | None = None
     _refusing: asyncio.TimerHandle | None = None

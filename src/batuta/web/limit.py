@@ -34,7 +34,7 @@ _LINE = re.compile(rb"\r?\n")
 _LONGEST_PATH = 200
 
 
-class Limit:
+class RefusalLimit:
     def __init__(self, state: ApiState) -> None:
         self._state = state
         self._open = [compile_path(each)[0] for each in state.open_routes]
@@ -118,7 +118,7 @@ class Limit:
 
 
 def _scope(head: bytes, client: tuple[str, int] | None) -> Scope:
-    """Parse a request's head into the fields of an ASGI scope that ``Limit`` needs. A malformed head results in a scope
+    """Parse a request's head into the fields of an ASGI scope that ``RefusalLimit`` needs. A malformed head results in a scope
     without a credential.
     """
     first, *lines = _LINE.split(head)

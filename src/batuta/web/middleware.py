@@ -21,7 +21,7 @@ from batuta.kernel.waiting import with_timeout
 from batuta.web.clients import REFUSED, Clients
 from batuta.web.context import request_id_of, route_of
 from batuta.web.headers import security_headers
-from batuta.web.limit import Limit
+from batuta.web.limit import RefusalLimit
 from batuta.web.problems import Problem, answer
 
 BODY_WITHIN = timedelta(seconds=30)
@@ -40,7 +40,7 @@ class RequestAccounting:
         ids: Ids,
         events: Events,
         clients: Clients,
-        limit: Limit,
+        limit: RefusalLimit,
         *,
         https: bool,
     ) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from batuta.health.alert_hub import FRESH, PINGING, DeadMansSwitch
 from batuta.kernel.events import PingFailed
 from batuta.supervise.loop import FunctionLoop, Idle, LoopPolicy
-from batuta.supervise.running import Running
+from batuta.supervise.running import LoopState
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
@@ -17,8 +17,8 @@ POLICY = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1)
 class SwitchSetup:
     def __init__(self, clock: FakeClock, events: EventRecorder) -> None:
         self.clock = clock
-        self.dispatcher = Running(FunctionLoop("dispatcher", self._do_nothing), POLICY)
-        self.other = Running(FunctionLoop("reaper", self._do_nothing), POLICY, worked_at=clock.monotonic())
+        self.dispatcher = LoopState(FunctionLoop("dispatcher", self._do_nothing), POLICY)
+        self.other = LoopState(FunctionLoop("reaper", self._do_nothing), POLICY, worked_at=clock.monotonic())
         self.pings = 0
         self.is_away = False
         self.switch = DeadMansSwitch(self._ping, lambda: [self.other, self.dispatcher], clock, events)

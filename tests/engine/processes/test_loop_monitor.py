@@ -20,7 +20,7 @@ from batuta.processes.loop_monitor import LoopMonitor, WatchdogThread, monitor_p
 from batuta.processes.notify import Notifier
 from batuta.processes.restarts import EXIT_AGAIN, RestartReason, reason_of_dump
 from batuta.supervise.loop import FunctionLoop, LoopPolicy
-from batuta.supervise.running import Running
+from batuta.supervise.running import LoopState
 from batuta.supervise.stacks import StackFolder, main_thread_first, task_stack
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder, FakeClock
@@ -299,7 +299,9 @@ def test_process_with_a_degraded_loop_is_degraded_and_names_it() -> None:
     async def tick() -> None: ...
 
     policy = LoopPolicy(every=SECOND, stuck_after=60 * SECOND)
-    well, ill = (Running(FunctionLoop(name, tick), policy, last_beat=100.0, worked_at=90.0) for name in ("well", "ill"))
+    well, ill = (
+        LoopState(FunctionLoop(name, tick), policy, last_beat=100.0, worked_at=90.0) for name in ("well", "ill")
+    )
     assert status_of([well, ill], 130.0) is Status.ONLINE
     ill.is_ticking = True
     assert status_of([well, ill], 159.0) is Status.ONLINE

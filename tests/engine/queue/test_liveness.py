@@ -13,7 +13,7 @@ from batuta.kernel.ids import Ids
 from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.outcome import Settlement
 from batuta.stores import connect
-from batuta.stores.sql.database import AsJson, Database, Limits
+from batuta.stores.sql.database import AsJson, ConnectionLimits, Database
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import TASKS
@@ -29,7 +29,7 @@ async def queue(database: Database, database_url: str, clock: FakeClock, ids: Id
     """Queue with separate connections for renewals and settlements, which have a short lock timeout."""
     if database.dialect != "postgres":
         pytest.skip("SQLite has one writer and no row locks")
-    liveness = connect(database_url, SystemClock(), Limits(lock=timedelta(seconds=1), readers=1))
+    liveness = connect(database_url, SystemClock(), ConnectionLimits(lock=timedelta(seconds=1), readers=1))
     await liveness.open()
     yield SqlQueue(database, TASKS, ids, clock, queue="default", own_time=True, liveness=liveness)
     await liveness.close()

@@ -16,7 +16,7 @@ from batuta.kernel.errors import (
     TransactionMisuse,
 )
 from batuta.stores import connect
-from batuta.stores.sql.database import AsJson, Database, Limits, Query
+from batuta.stores.sql.database import AsJson, ConnectionLimits, Database, Query
 from batuta.stores.sql.queries import in_dialect, query_of
 
 INSTANT = datetime(2026, 2, 28, 23, 59, 59, 999999, tzinfo=UTC)
@@ -299,7 +299,7 @@ async def test_invalid_sql_is_a_programming_error_not_an_outage(things: Database
 
 
 async def test_statement_that_takes_too_long_is_ended(database_url: str) -> None:
-    impatient = connect(database_url, SystemClock(), Limits(statement=timedelta(milliseconds=200)))
+    impatient = connect(database_url, SystemClock(), ConnectionLimits(statement=timedelta(milliseconds=200)))
     await impatient.open()
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS n FROM n"
     try:
@@ -325,7 +325,7 @@ async def until_idle_transaction_ended(database: Database, waits_for_it: "asynci
 
 
 async def test_transaction_left_open_is_ended_and_other_writers_continue(database_url: str) -> None:
-    impatient = connect(database_url, SystemClock(), Limits(idle_in_transaction=timedelta(milliseconds=400)))
+    impatient = connect(database_url, SystemClock(), ConnectionLimits(idle_in_transaction=timedelta(milliseconds=400)))
     await impatient.open()
     forgotten = asyncio.Event()
     try:

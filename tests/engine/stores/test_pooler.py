@@ -19,7 +19,7 @@ from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import InvalidSetting, PoolerNotDeclared, RestoreRefused, StoreTimeout, StoreUnavailable
 from batuta.stores import connect
 from batuta.stores.postgres.driver import PostgresDatabase
-from batuta.stores.sql.database import ChangeListener, Database, Limits, Query, Reading
+from batuta.stores.sql.database import ChangeListener, ConnectionLimits, Database, Query, Reading
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.tasks.task import TaskContext
 from batuta.texts import Texts
@@ -126,7 +126,7 @@ async def test_each_transaction_has_its_limits_and_leaves_none_to_the_next(
 
 
 async def test_server_ends_a_statement_that_takes_too_long(pooler_port: int, postgres_url: str) -> None:
-    limits = Limits(statement=timedelta(seconds=1), margin=timedelta(minutes=2))
+    limits = ConnectionLimits(statement=timedelta(seconds=1), margin=timedelta(minutes=2))
     async with opened(connect(through(pooler_port, postgres_url), SystemClock(), limits)) as database:
         with pytest.raises(StoreTimeout, match="canceling statement due to statement timeout"):
             await database.all(query("SELECT pg_sleep(200)"))

@@ -21,7 +21,7 @@ from batuta.kernel.errors import (
 from batuta.stores import connect
 from batuta.stores.postgres.driver import PostgresDatabase, to_batuta_error
 from batuta.stores.postgres.server import PostgresServer
-from batuta.stores.sql.database import Limits
+from batuta.stores.sql.database import ConnectionLimits
 from batuta.stores.sql.queries import in_dialect, query_of
 from tests.conftest import lack
 from tests.faults.proxy import proxy
@@ -39,13 +39,13 @@ CUT_OFF = in_dialect(
 )
 
 
-def _database(url: str, limits: Limits) -> PostgresDatabase:
+def _database(url: str, limits: ConnectionLimits) -> PostgresDatabase:
     return PostgresDatabase(PostgresServer(url), limits)
 
 
 @pytest.fixture
 async def server(postgres_url: str) -> AsyncIterator[PostgresDatabase]:
-    async with opened(_database(postgres_url, Limits())) as database:
+    async with opened(_database(postgres_url, ConnectionLimits())) as database:
         yield database
 
 
@@ -61,7 +61,7 @@ async def test_cancelled_statement_returns_soon_although_the_server_hangs(postgr
     assert port is not None
     async with (
         proxy(port) as between,
-        opened(_database(postgres_url.replace(f":{port}", f":{between.port}"), Limits())) as database,
+        opened(_database(postgres_url.replace(f":{port}", f":{between.port}"), ConnectionLimits())) as database,
     ):
         try:
             between.freeze()
@@ -82,7 +82,7 @@ async def _ask_in_a_transaction(database: PostgresDatabase) -> None:
 
 
 async def test_database_recovers_after_a_server_restart(own_server: Postgres) -> None:
-    async with opened(_database(own_server.url(), Limits())) as database:
+    async with opened(_database(own_server.url(), ConnectionLimits())) as database:
         await database.all(ONE)
         await asyncio.to_thread(own_server.stop)
         with pytest.raises(StoreUnavailable):
@@ -133,7 +133,7 @@ async def test_connection_whose_rollback_fails_returns_to_the_pool(
             raise asyncpg.InternalClientError("got result for unknown protocol state")
         return await execute(connection, query, *values, **named)
 
-    async with opened(_database(postgres_url, Limits(pool=2))) as small:
+    async with opened(_database(postgres_url, ConnectionLimits(pool=2))) as small:
         with monkeypatch.context() as patch:
             patch.setattr(asyncpg.Connection, "execute", confused)
             for _ in range(3):  # more often than the number of connections in the pool
@@ -155,7 +155,7 @@ async def test_statement_times_out_when_every_connection_is_taken(postgres_url: 
             inside.release()
             await leave.wait()
 
-    async with opened(_database(postgres_url, Limits(pool=2, ready=2, lock=timedelta(seconds=1)))) as small:
+    async with opened(_database(postgres_url, ConnectionLimits(pool=2, ready=2, lock=timedelta(seconds=1)))) as small:
         sitting = [asyncio.create_task(sit()) for _ in range(2)]
         for _ in sitting:
             await inside.acquire()
@@ -168,7 +168,7 @@ async def test_statement_times_out_when_every_connection_is_taken(postgres_url: 
 
 async def test_wait_for_a_locked_row_has_a_limit(postgres_url: str) -> None:
     change = in_dialect(query_of("change", "UPDATE things SET name = name", writes=True), "postgres")
-    async with opened(_database(postgres_url, Limits(lock=timedelta(seconds=1), ready=2))) as impatient:
+    async with opened(_database(postgres_url, ConnectionLimits(lock=timedelta(seconds=1), ready=2))) as impatient:
         await impatient.script("CREATE TABLE things (name TEXT); INSERT INTO things VALUES ('a')")
         async with impatient.transaction() as transaction:
             await transaction.run(change)
@@ -179,7 +179,7 @@ async def test_wait_for_a_locked_row_has_a_limit(postgres_url: str) -> None:
 @pytest.mark.parametrize("place", ["127.0.0.1:{port}/x", "nobody.invalid/x"])
 async def test_missing_server_is_one_error_without_the_password(place: str) -> None:
     url = f"postgresql://user:segredo@{place.format(port=free_port())}"
-    database = connect(url, SystemClock(), Limits(connect=timedelta(seconds=2)))
+    database = connect(url, SystemClock(), ConnectionLimits(connect=timedelta(seconds=2)))
     with pytest.raises(StoreUnavailable) as refused:
         await database.open()
     assert "segredo" not in str(refused.value)
@@ -204,7 +204,7 @@ async def test_cancelling_a_statement_during_a_connect_leaves_no_stray_error(pos
     strays: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: strays.append(context))
     for turns in range(0, 300, 3):
-        async with opened(_database(postgres_url, Limits(pool=2))) as database:
+        async with opened(_database(postgres_url, ConnectionLimits(pool=2))) as database:
             async with database.snapshot() as held:
                 await held.all(ONE)
                 leaver = asyncio.create_task(database.all(ONE))  # needs a second connection
@@ -245,7 +245,7 @@ async def test_close_waits_only_for_the_open_transaction(
 
 
 async def test_statement_that_waits_for_a_connection_fails_when_the_pool_closes(postgres_url: str) -> None:
-    async with opened(_database(postgres_url, Limits(pool=1))) as small:
+    async with opened(_database(postgres_url, ConnectionLimits(pool=1))) as small:
         async with small.transaction() as transaction:
             await transaction.all(ONE)
             waiting = asyncio.create_task(small.all(ONE))

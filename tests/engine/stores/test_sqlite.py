@@ -25,7 +25,7 @@ from batuta.kernel.errors import (
     TransactionMisuse,
 )
 from batuta.stores import connect
-from batuta.stores.sql.database import Limits
+from batuta.stores.sql.database import ConnectionLimits
 from batuta.stores.sql.queries import query_of
 from batuta.stores.sqlite.connection import open_connection
 from batuta.stores.sqlite.driver import SqliteDatabase, statements
@@ -37,7 +37,7 @@ LOCK = timedelta(seconds=1)
 
 @pytest.fixture
 async def sqlite(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
-    opened = SqliteDatabase(tmp_path / "test.db", SystemClock(), Limits(lock=LOCK))
+    opened = SqliteDatabase(tmp_path / "test.db", SystemClock(), ConnectionLimits(lock=LOCK))
     await opened.open()
     await opened.script("CREATE TABLE things (name TEXT);")
     yield opened
@@ -71,7 +71,7 @@ async def test_waiting_writers_share_a_sync(tmp_path: Path, monkeypatch: pytest.
         return connection
 
     monkeypatch.setattr("batuta.stores.sqlite.driver.open_connection", traced)
-    database = SqliteDatabase(tmp_path / "test.db", SystemClock(), Limits())
+    database = SqliteDatabase(tmp_path / "test.db", SystemClock(), ConnectionLimits())
     await database.open()
     await database.script("CREATE TABLE things (name TEXT);")
     said.clear()
@@ -93,7 +93,7 @@ async def test_lone_statement_needs_no_other_statement_and_a_lone_transaction_no
         return connection
 
     monkeypatch.setattr("batuta.stores.sqlite.driver.open_connection", traced)
-    database = SqliteDatabase(tmp_path / "test.db", SystemClock(), Limits())
+    database = SqliteDatabase(tmp_path / "test.db", SystemClock(), ConnectionLimits())
     await database.open()
     await database.script("CREATE TABLE things (name TEXT);")
     said.clear()
@@ -174,7 +174,7 @@ async def test_unreadable_row_does_not_stop_the_writer(sqlite: SqliteDatabase) -
 
 
 async def test_close_writes_the_waiting_statements(tmp_path: Path) -> None:
-    database = SqliteDatabase(tmp_path / "test.db", SystemClock(), Limits())
+    database = SqliteDatabase(tmp_path / "test.db", SystemClock(), ConnectionLimits())
     await database.open()
     await database.script("CREATE TABLE things (name TEXT);")
     writing = [asyncio.create_task(database.run(PUT, name=f"n{n}")) for n in range(50)]
@@ -332,7 +332,7 @@ async def test_loss_of_a_file_behind_a_symbolic_link_is_noticed(
     sqlite: SqliteDatabase, tmp_path: Path, lose: Callable[[Path], None]
 ) -> None:
     (tmp_path / "link.db").symlink_to(tmp_path / "test.db")
-    linked = SqliteDatabase(tmp_path / "link.db", SystemClock(), Limits())
+    linked = SqliteDatabase(tmp_path / "link.db", SystemClock(), ConnectionLimits())
     await linked.open()
     await linked.run(PUT, name="before")
     lose(tmp_path / "test.db")
@@ -344,7 +344,7 @@ async def test_loss_of_a_file_behind_a_symbolic_link_is_noticed(
 async def test_change_of_working_folder_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
-    database = SqliteDatabase(Path("data/work.db"), SystemClock(), Limits())
+    database = SqliteDatabase(Path("data/work.db"), SystemClock(), ConnectionLimits())
     await database.open()
     try:
         monkeypatch.chdir(tmp_path / "elsewhere")

@@ -13,7 +13,7 @@ from batuta.health.finding import Grade
 from batuta.kernel import errors
 from batuta.kernel.errors import BatutaError, SchemaOutOfDate
 from batuta.processes.requests import RequestKind
-from batuta.queue.inspection import Change
+from batuta.queue.inspection import BulkChange
 from batuta.queue.item import ItemState
 from batuta.runlog.execution import Status
 from batuta.texts import HERE, LANGUAGES, Texts, choose_language, read_table
@@ -70,13 +70,13 @@ COMPOSED: dict[str, Iterable[str]] = {
     "cli.workers.asked_": RequestKind,
     "cli.schedules.state_": ("active", "paused", "over"),
     "item_state.": ItemState,
-    "panel.act.": Change,
-    "panel.act.bulk_": Change,
+    "panel.act.": BulkChange,
+    "panel.act.bulk_": BulkChange,
     "panel.act.process_": RequestKind,
     "panel.act.schedule_": _OF_SCHEDULES,
     "panel.act.switch_": ("on", "off"),
     "panel.depth.": ("due", "later", "running", "dead", "oldest"),
-    "panel.done.": Change,
+    "panel.done.": BulkChange,
     "panel.done.process_": RequestKind,
     "panel.done.schedule_": _OF_SCHEDULES,
     "panel.happening.": ("incident", "recovery", "restart", "action"),
@@ -97,7 +97,7 @@ COMPOSED: dict[str, Iterable[str]] = {
     "panel.token_role.": (*Role, "metrics"),
     "panel.token_state.": ("active", "expired", "revoked"),
     "panel.trigger_word.": ("schedule", "manual", "catch_up"),
-    "panel.will.": Change,
+    "panel.will.": BulkChange,
     "panel.will.process_": RequestKind,
     "panel.will.schedule_": _OF_SCHEDULES,
     "role_word.": Role,

@@ -15,7 +15,7 @@ from batuta.access import Scope, mint
 from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta as Work
 from batuta.health.queues import Pulse, WatchedQueue
-from batuta.queue.inspection import BulkOperator, Change, ItemFilter, signature_of
+from batuta.queue.inspection import BulkChange, BulkOperator, ItemFilter, signature_of
 from batuta.queue.item import ItemState
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.supervise.loop import Idle
@@ -284,7 +284,7 @@ async def test_an_operation_skips_items_that_failed_after_it_began_and_items_wit
         await fail(work, id=other, error="x", now=work.clock.now() + timedelta(minutes=1))
         third = str(await work.enqueue(send))
         await fail(work, id=third, error="x", now=work.clock.now())
-        await work.bulk.add("default", Change.RETRY, ItemFilter(state=ItemState.DEAD), 3, by="ana")
+        await work.bulk.add("default", BulkChange.RETRY, ItemFilter(state=ItemState.DEAD), 3, by="ana")
         await finish(work)
         (operation,) = await work.bulk.recent("default")
         assert (operation.status, operation.changed) == ("done", 1)

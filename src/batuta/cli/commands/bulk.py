@@ -9,7 +9,7 @@ from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, curren
 from batuta.engine.batuta import Batuta
 from batuta.kernel.spans import LONGEST_SPAN, read_span
 from batuta.kernel.suggestions import unknown
-from batuta.queue.inspection import STATE_OF, BulkOperation, Change, ItemFilter
+from batuta.queue.inspection import STATE_OF, BulkChange, BulkOperation, ItemFilter
 from batuta.stores.sql.history import full_id
 
 COLUMNS = ("id", "change", "state", "changed", "expected", "by", "created")
@@ -29,7 +29,7 @@ def list_operations(context: typer.Context, queue: str, as_json: JsonFlag = Fals
     ctx.show(document, as_json, lambda: _print_operations(ctx, queue, found))
 
 
-def _starter(change: Change) -> Callable[..., None]:
+def _starter(change: BulkChange) -> Callable[..., None]:
     def start(
         context: typer.Context,
         queue: str,
@@ -45,7 +45,7 @@ def _starter(change: Change) -> Callable[..., None]:
     return start
 
 
-retry, discard, cancel = _starter(Change.RETRY), _starter(Change.DISCARD), _starter(Change.CANCEL)
+retry, discard, cancel = _starter(BulkChange.RETRY), _starter(BulkChange.DISCARD), _starter(BulkChange.CANCEL)
 
 
 def stop(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
@@ -64,7 +64,7 @@ def stop(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
 
 def _begin(
     ctx: CliContext,
-    change: Change,
+    change: BulkChange,
     queue: str,
     criteria: tuple[str | None, str | None, str | None, str | None],
     older_than: str | None,

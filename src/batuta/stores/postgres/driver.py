@@ -29,9 +29,9 @@ from batuta.stores.postgres.server import REFUSED_PARAMETER, BehindPooler, Postg
 from batuta.stores.sql.database import (
     AsJson,
     ChangeListener,
+    ConnectionLimits,
     Dialect,
     Held,
-    Limits,
     Query,
     Reading,
     Row,
@@ -137,14 +137,14 @@ _SINCE_2000 = microseconds(datetime(2000, 1, 1, tzinfo=UTC))
 class PostgresDatabase(Transaction):
     dialect: Dialect = "postgres"
 
-    def __init__(self, server: PostgresServer, limits: Limits | Callable[[], Limits]) -> None:
+    def __init__(self, server: PostgresServer, limits: ConnectionLimits | Callable[[], ConnectionLimits]) -> None:
         """Create a database that is not open yet. ``limits`` may be a function, which is called each time the database
         opens.
         """
         self.server = server
         self.where = server.where
         self._limits_at_opening = limits if callable(limits) else lambda: limits
-        self._limits = Limits()
+        self._limits = ConnectionLimits()
         self._held = Held()
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._cleaning: set[asyncio.Task[None]] = set()
@@ -242,7 +242,7 @@ class PostgresDatabase(Transaction):
     async def listen(self, on_change: Callable[[str | None], None]) -> ChangeListener:
         url = self.server.listens_at
         if url is None:
-            return PollingListener(on_change)
+            return TimerListener(on_change)
         try:
             with translate_errors(self.where, connecting=True):
                 return await self._open_listener(url, on_change)
@@ -390,7 +390,7 @@ class PostgresListener:
         self._connection.terminate()
 
 
-class PollingListener:
+class TimerListener:
     """A replacement for connections on which LISTEN is impossible. It reports a possible change every second, so that
     new work starts within a second.
     """

@@ -15,7 +15,7 @@ import asyncpg
 
 from batuta.kernel.errors import InvalidSetting
 from batuta.kernel.reasons import Reason
-from batuta.stores.sql.database import Limits
+from batuta.stores.sql.database import ConnectionLimits
 
 REFUSED_PARAMETER = "unsupported startup parameter"
 _MARK = ("plan_cache_mode", "force_generic_plan")
@@ -42,13 +42,13 @@ class PostgresServer:
         """The address for LISTEN, or None if the process must poll the tables instead."""
         return self.direct_url or (None if self.is_pooled else self.url)
 
-    def connecting(self, limits: Limits) -> dict[str, Any]:
+    def connecting(self, limits: ConnectionLimits) -> dict[str, Any]:
         """Return the arguments for ``asyncpg.connect``, which depend on whether the server is behind a pooler."""
         if self.is_pooled:
             return {"statement_cache_size": 0}
         return {"server_settings": _session(limits)}
 
-    def beginning(self, statement: str, limits: Limits) -> str:
+    def beginning(self, statement: str, limits: ConnectionLimits) -> str:
         """Return the statement that begins a transaction. Behind a pooler, the statement also sets the transaction's
         limits with ``SET LOCAL``. Either form takes one round trip.
         """
@@ -79,7 +79,7 @@ async def _is_pooled(connection: "asyncpg.Connection[asyncpg.Record]") -> bool:
     return bool(mark != _MARK[1])
 
 
-def _session(limits: Limits) -> dict[str, str]:
+def _session(limits: ConnectionLimits) -> dict[str, str]:
     return {
         "application_name": limits.name,
         "timezone": "UTC",

@@ -58,7 +58,7 @@ def to_values(value: AnyDataclass, **others: object) -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ConnectionLimits:
     """Timeouts and connection counts of one set of connections to the database."""
 
     connect: timedelta = timedelta(seconds=5)

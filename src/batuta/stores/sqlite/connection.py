@@ -25,7 +25,7 @@ from batuta.kernel.errors import (
 )
 from batuta.kernel.json import dumps, loads
 from batuta.kernel.reasons import reason_of_os_error
-from batuta.stores.sql.database import AsJson, Limits, Query, Values, check_values
+from batuta.stores.sql.database import AsJson, ConnectionLimits, Query, Values, check_values
 from batuta.stores.sqlite.identity import OpenFile
 from batuta.stores.sqlite.operator_sql import local_day
 
@@ -54,7 +54,7 @@ def prepare(file: Path, *, makes_folder: bool) -> None:
         raise FileReadOnly(where=str(file.absolute()), why=reason_of_os_error(error)) from None
 
 
-def open_connection(file: Path, clock: Clock, limits: Limits, *, writes: bool) -> sqlite3.Connection:
+def open_connection(file: Path, clock: Clock, limits: ConnectionLimits, *, writes: bool) -> sqlite3.Connection:
     connection = sqlite3.connect(
         file,
         timeout=limits.lock.total_seconds(),
@@ -197,7 +197,7 @@ class Acts:
     loop; rows are read in the thread.
     """
 
-    def __init__(self, clock: Clock, limits: Limits) -> None:
+    def __init__(self, clock: Clock, limits: ConnectionLimits) -> None:
         self._clock = clock
         self._limit = limits.statement
 

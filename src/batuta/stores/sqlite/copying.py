@@ -12,7 +12,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BackupDamaged, RestoreRefused
 from batuta.kernel.reasons import Reason
 from batuta.stores.backup.archive import Applied, open_private, sync
-from batuta.stores.sql.database import Limits, Query, Reading, Row
+from batuta.stores.sql.database import ConnectionLimits, Query, Reading, Row
 from batuta.stores.sqlite.connection import Acts, open_connection, register_types, translate_errors
 
 PAGES = 2_000  # number of pages per progress report
@@ -70,7 +70,7 @@ class OldDatabase(Reading):
 
     def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
         self._connection = connection
-        self._acts = Acts(clock, Limits())
+        self._acts = Acts(clock, ConnectionLimits())
 
     async def all(self, query: Query, **values: object) -> list[Row]:
         with translate_errors("the replaced database"):
@@ -92,7 +92,7 @@ def hold(file: Path, clock: Clock, *, force: bool) -> Iterator[OldDatabase | Non
     register_types()
     connection: sqlite3.Connection | None = None
     try:
-        connection = open_connection(file, clock, Limits(), writes=True)
+        connection = open_connection(file, clock, ConnectionLimits(), writes=True)
         connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT * 1000)}")
         # Leaving WAL mode needs exclusive access, which any other open connection prevents.
         (mode,) = connection.execute("PRAGMA journal_mode = DELETE").fetchone()

@@ -14,9 +14,9 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StatementRefused, StoreNotOpen, TransactionMisuse
 from batuta.stores.sql.database import (
     ChangeListener,
+    ConnectionLimits,
     Dialect,
     Held,
-    Limits,
     Query,
     Reading,
     Row,
@@ -43,7 +43,7 @@ WATCH_PERIOD = timedelta(milliseconds=50)
 class SqliteDatabase(Transaction):
     dialect: Dialect = "sqlite"
 
-    def __init__(self, file: Path, clock: Clock, limits: Limits) -> None:
+    def __init__(self, file: Path, clock: Clock, limits: ConnectionLimits) -> None:
         # Resolve the path now, because the working directory of the process may change.
         self._file = file.absolute()
         self._makes_folder = not file.is_absolute()
@@ -235,7 +235,7 @@ class PollingListener:
 class SqliteTransaction(Transaction):
     """A transaction that occupies the writer thread from its first statement until the block ends."""
 
-    def __init__(self, writer: Writer, acts: Acts, limits: Limits, where: str) -> None:
+    def __init__(self, writer: Writer, acts: Acts, limits: ConnectionLimits, where: str) -> None:
         loop = asyncio.get_running_loop()
         self._writer = writer
         self._acts = acts

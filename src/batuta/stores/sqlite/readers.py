@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError, StoreTimeout, StoreUnavailable
 from batuta.kernel.values import dataclass
-from batuta.stores.sql.database import Limits
+from batuta.stores.sql.database import ConnectionLimits
 from batuta.stores.sqlite.connection import Act, attempt, close, settle, translate_errors
 from batuta.stores.sqlite.identity import OpenFile
 
@@ -107,7 +107,7 @@ class Pinned:
 
 
 class Readers:
-    def __init__(self, connect: Connect, file: OpenFile, limits: Limits, clock: Clock, where: str) -> None:
+    def __init__(self, connect: Connect, file: OpenFile, limits: ConnectionLimits, clock: Clock, where: str) -> None:
         self.where = where
         self.file = file
         self._connect = connect

@@ -41,7 +41,7 @@ class ActivePause:
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class WaitGroup:
     """Items in a queue that are waiting for the same reason: a limit, a circuit breaker, or the retry after an
     error.
     """
@@ -134,7 +134,7 @@ def _jobs_of(work: Batuta, target: str) -> list[str]:
     return sorted({job.name for job in concerned[kind]})
 
 
-async def _waits(work: Batuta, words: Words) -> list[Waits]:
+async def _waits(work: Batuta, words: Words) -> list[WaitGroup]:
     """Return the reasons why each queue's items are waiting, most frequent reason first."""
     counted: Counter[tuple[str, str, str | None]] = Counter()
     for name, queue in work.queues.items():
@@ -146,7 +146,7 @@ async def _waits(work: Batuta, words: Words) -> list[Waits]:
             reason = limited.get(str(row[queue.table.id])) or decode(row[queue.table.error])
             if reason is not None:
                 counted[name, words.reason(reason) or "", _circuit_of(reason)] += 1
-    return [Waits(queue, reason, items, circuit) for (queue, reason, circuit), items in counted.most_common()]
+    return [WaitGroup(queue, reason, items, circuit) for (queue, reason, circuit), items in counted.most_common()]
 
 
 def _circuit_of(reason: str) -> str | None:

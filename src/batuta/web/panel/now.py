@@ -40,7 +40,7 @@ _ABOUT_PROCESSES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class HealthSummary:
     """The state of the whole system. ``level`` is healthy, degraded or critical; ``sentence`` names the worst
     problem.
     """
@@ -91,7 +91,7 @@ class KeyNumber(NamedTuple):
     tone: str
 
 
-def verdict(assessment: Assessment, words: Words) -> Verdict:
+def verdict(assessment: Assessment, words: Words) -> HealthSummary:
     """Return the verdict on overall health. Its level is the worse of two levels: the level of the score, and the level
     of the worst finding.
     """
@@ -102,8 +102,8 @@ def verdict(assessment: Assessment, words: Words) -> Verdict:
     elif problems and level == "healthy":
         level = "degraded"
     if problems:
-        return Verdict(level, message_of(problems[0], words.texts), len(problems) - 1)
-    return Verdict(level, words.texts("panel.all_well" if level == "healthy" else "panel.score_low"), 0)
+        return HealthSummary(level, message_of(problems[0], words.texts), len(problems) - 1)
+    return HealthSummary(level, words.texts("panel.all_well" if level == "healthy" else "panel.score_low"), 0)
 
 
 def show_findings(

@@ -24,7 +24,7 @@ from batuta.metrics.readings import (
     observe_databases,
     process_registry,
 )
-from batuta.supervise.running import Running
+from batuta.supervise.running import LoopState
 from batuta.web.auth import AuthoriseFirst, needs
 from batuta.web.context import state_of
 
@@ -39,7 +39,7 @@ async def metrics(request: Request) -> Response:
     return Response(generate_latest(state.registry), media_type=CONTENT_TYPE_LATEST)
 
 
-def observe_process(work: Batuta, role: str, loops: Callable[[], Iterable[Running]] = tuple) -> CollectorRegistry:
+def observe_process(work: Batuta, role: str, loops: Callable[[], Iterable[LoopState]] = tuple) -> CollectorRegistry:
     """Start counting this process's events and database calls, and return the registry that contains the counters."""
     registry = process_registry(__version__, role)
     work.events.subscribe(MetricsSubscriber(PrometheusFactory(registry)))

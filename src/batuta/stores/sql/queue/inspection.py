@@ -11,7 +11,7 @@ from batuta.kernel.errors import StoreConflict
 from batuta.kernel.ids import Ids
 from batuta.kernel.reasons import define, encode
 from batuta.kernel.values import dataclass
-from batuta.queue.inspection import BulkOperation, Change, ErrorGroup, ItemFilter, Place, group_errors
+from batuta.queue.inspection import BulkChange, BulkOperation, ErrorGroup, ItemFilter, Place, group_errors
 from batuta.queue.item import ItemState, QueueTable
 from batuta.queue.outcome import LONGEST_ERROR
 from batuta.stores.sql.audit import AuditLog
@@ -228,7 +228,7 @@ class SqlBulk:
         self._audit = AuditLog(database.dialect, ids)
         self._queries = load_queries(BulkQueries, STATEMENTS / "bulk.sql", database.dialect)
 
-    async def add(self, queue: str, change: Change, asked: ItemFilter, expected: int, *, by: str) -> str:
+    async def add(self, queue: str, change: BulkChange, asked: ItemFilter, expected: int, *, by: str) -> str:
         """Store a new bulk operation with its audit entry, and return its id."""
         id, now = self._ids.new(), self._clock.now()
         async with self._database.transaction() as transaction:
@@ -363,7 +363,7 @@ def _operation(row: Row) -> BulkOperation:
     return BulkOperation(
         id=str(row["id"]),
         queue=row["queue"],
-        change=Change(row["change"]),
+        change=BulkChange(row["change"]),
         filter=ItemFilter.restore(row["filter"]),
         status=row["status"],
         created_by=row["created_by"],

@@ -23,7 +23,7 @@ TONES = {
 _BATCH = Field(name="lote", kind=FieldKind.HIDDEN, required=True)
 
 
-class Batches:
+class BatchActions:
     def __init__(self, work: Batuta) -> None:
         self._work = work
 

@@ -22,8 +22,8 @@ from batuta.kernel.spans import read_span
 from batuta.kernel.suggestions import unknown
 from batuta.queue.item import pause_of_queue
 from batuta.runlog.reasons import LIFT_OR_INSIST
-from batuta.web.panel.actions.batches import Batches
-from batuta.web.panel.actions.items import Items
+from batuta.web.panel.actions.batches import BatchActions
+from batuta.web.panel.actions.items import ItemActions
 from batuta.web.panel.actions.processes import ProcessActions
 from batuta.web.panel.actions.schedules import ScheduleActions
 from batuta.web.panel.actions.tokens import TokenActions
@@ -41,7 +41,7 @@ SPAN = Field(name="prazo", label="panel.field.span", kind=FieldKind.SPAN, hint="
 
 
 def actions_of(work: Batuta) -> list[Action]:
-    parts = (Jobs(work), Pauses(work), Breakers(work), Items(work), Batches(work))
+    parts = (Jobs(work), Pauses(work), Breakers(work), ItemActions(work), BatchActions(work))
     others = (ProcessActions(work), ScheduleActions(work), TokenActions(work))
     return [action for part in (*parts, *others) for action in part.actions()]
 

@@ -11,7 +11,7 @@ from batuta.kernel.errors import ActionRefused
 from batuta.kernel.reasons import define
 from batuta.kernel.spans import read_span
 from batuta.kernel.suggestions import unknown
-from batuta.queue.inspection import STATE_OF, Change, ItemFilter
+from batuta.queue.inspection import STATE_OF, BulkChange, ItemFilter
 from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.queue.inspection import CANCELLED_BY
 from batuta.stores.sql.queue.store import SqlQueue
@@ -27,15 +27,15 @@ FIELDS_OF = {"name": "nome", "error": "erro", "key": "chave", "tag": "etiqueta"}
 _OPTIONS = {"nome": "--name", "erro": "--error", "chave": "--key", "etiqueta": "--tag", "idade": "--older-than"}
 _QUEUE = Field(name="fila", kind=FieldKind.HIDDEN, required=True)
 _ID = Field(name="id", kind=FieldKind.HIDDEN)
-_TONES = {Change.RETRY: Tone.RUNNING, Change.DISCARD: Tone.FAILING, Change.CANCEL: Tone.FAILING}
+_TONES = {BulkChange.RETRY: Tone.RUNNING, BulkChange.DISCARD: Tone.FAILING, BulkChange.CANCEL: Tone.FAILING}
 
 
-class Items:
+class ItemActions:
     def __init__(self, work: Batuta) -> None:
         self._work = work
 
     def actions(self) -> Iterator[Action]:
-        for change in Change:
+        for change in BulkChange:
             yield self._of_some(change)
             yield self._of_all(change)
         yield Action(
@@ -84,10 +84,10 @@ class Items:
         )
 
     async def _editable(self, call: ActionCall) -> tuple[AnyTask, dict[str, Any]]:
-        queue, (id,) = self._queue(call, Change.RETRY), self._ids(call)
+        queue, (id,) = self._queue(call, BulkChange.RETRY), self._ids(call)
         return await find_editable(self._work, queue.name, id)
 
-    def _of_some(self, change: Change) -> Action:
+    def _of_some(self, change: BulkChange) -> Action:
         async def preview(call: ActionCall) -> Preview:
             ids = self._ids(call)
             facts = {"queue": self._queue(call, change).name, "count": len(ids)}
@@ -99,7 +99,7 @@ class Items:
             tone = Tone.OK if changed == len(ids) else Tone.DEGRADED
             facts = {"count": changed, "all": len(ids)}
             # The page of a discarded item no longer exists, so redirect to the queue's page.
-            to = f"/filas/{queue.name}" if change is Change.DISCARD and call.values["id"] else None
+            to = f"/filas/{queue.name}" if change is BulkChange.DISCARD and call.values["id"] else None
             return ActionResult(says=f"panel.done.{change}", facts=facts, tone=tone, to=to)
 
         return Action(
@@ -110,10 +110,10 @@ class Items:
             fields=[_QUEUE, _ID],
             command=_command(change),
             tone=_TONES[change],
-            audits=change is not Change.CANCEL,
+            audits=change is not BulkChange.CANCEL,
         )
 
-    def _of_all(self, change: Change) -> Action:
+    def _of_all(self, change: BulkChange) -> Action:
         async def preview(call: ActionCall) -> Preview:
             queue, asked = self._queue(call, change), _filter(change, call)
             count = await self._work.bulk.count(queue.name, asked)
@@ -140,13 +140,13 @@ class Items:
             audits=True,
         )
 
-    async def _apply(self, change: Change, queue: SqlQueue, id: str, by: str) -> bool:
+    async def _apply(self, change: BulkChange, queue: SqlQueue, id: str, by: str) -> bool:
         match change:
-            case Change.RETRY:
+            case BulkChange.RETRY:
                 return await queue.revive(id, by=by)
-            case Change.DISCARD:
+            case BulkChange.DISCARD:
                 return await queue.discard(id, by=by)
-            case Change.CANCEL:
+            case BulkChange.CANCEL:
                 return await queue.cancel(id, CANCELLED_BY(by=by))
 
     async def _preview_stop(self, call: ActionCall) -> Preview:
@@ -162,7 +162,7 @@ class Items:
             raise ActionRefused(why=OPERATION_ENDED())
         return ActionResult(says="panel.done.bulk_stopped", tone=Tone.HELD)
 
-    def _queue(self, call: ActionCall, change: Change) -> SqlQueue:
+    def _queue(self, call: ActionCall, change: BulkChange) -> SqlQueue:
         """Return the queue that an action's form names. For a retry, raise a 403 problem if the caller may not repeat
         items in this queue.
         """
@@ -170,7 +170,7 @@ class Items:
         if name not in self._work.queues:
             raise unknown("queue", name, self._work.queues)
         scope = self._work.scope_of_queue(name)
-        if change is Change.RETRY and not includes(call.scopes, scope):
+        if change is BulkChange.RETRY and not includes(call.scopes, scope):
             raise Problem(403, "forbidden", scope=scope.value)
         return self._work.queues[name]
 
@@ -181,13 +181,13 @@ class Items:
         return ids
 
 
-def _filter(change: Change, call: ActionCall) -> ItemFilter:
+def _filter(change: BulkChange, call: ActionCall) -> ItemFilter:
     given = {name: call.values[field] or None for name, field in FIELDS_OF.items()}
     age = read_span(call.values["idade"])
     return ItemFilter(state=STATE_OF[change], before=None if age is None else call.now - age, **given)
 
 
-def _command(change: Change) -> Callable[[Mapping[str, str]], Sequence[str]]:
+def _command(change: BulkChange) -> Callable[[Mapping[str, str]], Sequence[str]]:
     def command(values: Mapping[str, str]) -> list[str]:
         ids = values[CHOSEN].split() or [values["id"]]
         return ["queue", change.value, values["fila"], *ids]
@@ -195,7 +195,7 @@ def _command(change: Change) -> Callable[[Mapping[str, str]], Sequence[str]]:
     return command
 
 
-def _bulk_command(change: Change) -> Callable[[Mapping[str, str]], Sequence[str]]:
+def _bulk_command(change: BulkChange) -> Callable[[Mapping[str, str]], Sequence[str]]:
     def command(values: Mapping[str, str]) -> list[str]:
         options = [part for field, option in _OPTIONS.items() if values[field] for part in (option, values[field])]
         return ["bulk", change.value, values["fila"], *options]
