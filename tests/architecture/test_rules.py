@@ -28,7 +28,7 @@ BROAD_CATCHES = {
         "_open",
     },  # one failing close must not keep the others open; a failing start names its resource
     "queue/running.py": {"guard", "handle"},  # every error of a handler or its effect is a failure of its item
-    "queue/executor.py": {"decide"},  # an outcome that cannot be settled is a failure of its item
+    "queue/executor.py": {"_settle_outcome"},  # an outcome that cannot be settled is a failure of its item
     "queue/settler.py": {"_try_turn", "_settle_apart", "_settle_refused"},  # one settlement must not block the others
     "dispatch/dispatcher.py": {"_compute_safely"},  # a wrong schedule must not stop the others
     "web/middleware.py": {"__call__"},  # every error of a route becomes one answer and one log line

@@ -469,11 +469,6 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
             yield from () if self._select_queues(role) else own
             yield from self._queue_loops(role)
 
-    def declared_limits(self) -> list[TaskLimits]:
-        """Return the limits of all tasks and stages."""
-        of_tasks = [task.limits for task in self.task_registry if task.limits is not None]
-        return [*of_tasks, *(each for limits in self._stage_limits for each in limits.values())]
-
     def _select_queues(self, role: str) -> Collection[str]:
         """Return the queues that this process is restricted to. An empty result means no restriction: the process
         serves all queues and runs the application's loops.

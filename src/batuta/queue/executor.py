@@ -61,20 +61,10 @@ def decide(running: Running, called: Called, crash: ReasonCode, max_result: int)
     """
     policy, attempt = running.handler, running.lease.attempt
     match called:
+        case Returned(value=outcome) if outcome is PLAIN_DONE and policy.success is not None:
+            return policy.success, None
         case Returned(value=outcome):
-            if outcome is PLAIN_DONE and policy.success is not None:
-                return policy.success, None
-            try:
-                settlement = policy.settlement_of(attempt, outcome)
-                refuse_unstorable(settlement.result, "task result", max_result)
-                if settlement.effect is not None:
-                    refuse_wrong_effect(settlement.effect)
-            except (UnstorableValue, InvalidEffect) as error:
-                # No retry: the handler has already run, so a retry would return the same value and repeat the effects.
-                return policy.settlement_of(attempt, Failed(reason_of_error(error), permanent=True)), error
-            except Exception as error:  # noqa: BLE001 - an outcome that cannot be settled is a failure of its item
-                return decide(running, Raised(error), crash, max_result)
-            return settlement, None
+            return _settle_outcome(running, outcome, crash, max_result)
         case Raised(error=NoRetry() as refusal):
             return policy.settlement_of(attempt, refusal.outcome), None
         case Raised(error=BatchEnded() as ended):
@@ -87,3 +77,20 @@ def decide(running: Running, called: Called, crash: ReasonCode, max_result: int)
             return policy.settlement_of(attempt, TimedOut(why), None if policy.retry_timeout else _NEVER), None
         case _:
             assert_never(called)
+
+
+def _settle_outcome(
+    running: Running, outcome: object, crash: ReasonCode, max_result: int
+) -> tuple[Settlement, Exception | None]:
+    policy, attempt = running.handler, running.lease.attempt
+    try:
+        settlement = policy.settlement_of(attempt, outcome)
+        refuse_unstorable(settlement.result, "task result", max_result)
+        if settlement.effect is not None:
+            refuse_wrong_effect(settlement.effect)
+    except (UnstorableValue, InvalidEffect) as error:
+        # No retry: the handler has already run, so a retry would return the same value and repeat the effects.
+        return policy.settlement_of(attempt, Failed(reason_of_error(error), permanent=True)), error
+    except Exception as error:  # noqa: BLE001 - an outcome that cannot be settled is a failure of its item
+        return decide(running, Raised(error), crash, max_result)
+    return settlement, None

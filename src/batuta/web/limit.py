@@ -118,8 +118,8 @@ class RefusalLimit:
 
 
 def _scope(head: bytes, client: tuple[str, int] | None) -> Scope:
-    """Parse a request's head into the fields of an ASGI scope that ``RefusalLimit`` needs. A malformed head results in a scope
-    without a credential.
+    """Parse a request's head into the fields of an ASGI scope that ``RefusalLimit`` needs. A malformed head results in
+    a scope without a credential.
     """
     first, *lines = _LINE.split(head)
     method, _, rest = first.decode("latin-1").partition(" ")
