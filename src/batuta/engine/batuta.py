@@ -78,8 +78,7 @@ from batuta.supervise.loop import Loop, LoopFunction, LoopPolicy, loop_of, polic
 from batuta.supervise.retention import PRUNER_POLICY, Pruner, Retention, keep_for
 from batuta.supervise.supervisor import Supervisor
 from batuta.tasks.ends import TASK_ENDS_POLICY
-from batuta.tasks.service import REHOMER_POLICY, TaskRehomer, ThreadWatch
-from batuta.tasks.service import THREAD_WATCH_POLICY as THREADS
+from batuta.tasks.service import REHOMER_POLICY, THREAD_WATCH_POLICY, TaskRehomer, ThreadWatch
 
 if TYPE_CHECKING:
     from batuta.logs.kept import LineCollector
@@ -193,17 +192,15 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return limit
 
     def scheduler(self) -> Scheduler:
-        release = self.settings.batuta_release
-        lanes = Lanes(reserved=self.extension.reserved)
         return Scheduler(
             self.registry,
             self.executions,
             self.clock,
             self.ids,
             self.events,
-            lanes=lanes,
+            lanes=Lanes(reserved=self.extension.reserved),
             lease=self._lease,
-            release=release,
+            release=self.settings.batuta_release,
         )
 
     @check_options
@@ -484,7 +481,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         if served := [each for each in self._worker_queues() if each.role == role]:
             if role == "worker":
                 yield TaskRehomer(self._task_store, self.task_registry, self._items), REHOMER_POLICY
-                yield ThreadWatch(self.task_registry, self.events), THREADS
+                yield ThreadWatch(self.task_registry, self.events), THREAD_WATCH_POLICY
                 yield self.task_ends, TASK_ENDS_POLICY
             yield from queue_loops(
                 served,

@@ -33,7 +33,9 @@ _ERRORS_ONLY = logging.getLogger("uvicorn.error.requests")
 _ERRORS_ONLY.setLevel(logging.ERROR)
 
 
-def make_limited_protocol(most: int, refused: Callable[[str, int], None], limit: RefusalLimit | None = None) -> type[H11Protocol]:
+def make_limited_protocol(
+    most: int, refused: Callable[[str, int], None], limit: RefusalLimit | None = None
+) -> type[H11Protocol]:
     """Return a server protocol that allows at most ``most`` connections, or fewer if the process cannot open that many
     files.
 

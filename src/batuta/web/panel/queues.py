@@ -355,7 +355,9 @@ def facts(row: Mapping[str, Any], table: QueueTable, words: Words) -> list[tuple
     return [(words.texts(key), mask(str(value))) for key, value in number.items() if value is not None]
 
 
-def decrypt_payload(payload: Mapping[str, Any], table: QueueTable, encryption: Encryption, words: Words) -> Mapping[str, Any]:
+def decrypt_payload(
+    payload: Mapping[str, Any], table: QueueTable, encryption: Encryption, words: Words
+) -> Mapping[str, Any]:
     """Return an item's data as its handler receives it. If the data cannot be decrypted, return the reason instead."""
     if table.name != TASKS.name:
         return payload
