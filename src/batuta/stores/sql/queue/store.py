@@ -411,9 +411,7 @@ class SqlQueue:
         return await self._run_many_audited(self._queries.rehome, "queue.rehome", by, {"queue": target}, asked)
 
     async def discard_waiting(self, source: str, limit: int, *, by: str) -> int:
-        """Cancel at most ``limit`` waiting items of a queue or stage, with an audit entry. Return the number of items
-        cancelled.
-        """
+        """Cancel at most ``limit`` waiting items of a queue or stage, with an audit entry, and return their number."""
         asked = {"source": source, "limit": limit, "reason": encode(DISCARDED(queue=source), LONGEST_ERROR)}
         return await self._run_many_audited(self._queries.discard_waiting, "queue.discard_waiting", by, None, asked)
 
