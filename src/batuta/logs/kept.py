@@ -23,7 +23,7 @@ from batuta.runlog.lines import CUT, LONGEST_LINE, MOST_CHARACTERS, MOST_LINES, 
 from batuta.supervise.loop import FOR_EVER, Again, Idle, LoopPolicy, Pace, Wakeup
 
 MOST_WAITING: Final = 10_000  # maximum lines that wait to be written; beyond it, the oldest line is dropped
-AT_ONCE: Final = 500
+AT_A_TIME: Final = 500
 GATHER_SECONDS: Final = 0.5
 KEEPER_POLICY: Final = LoopPolicy(
     every=timedelta(minutes=5), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, outlives=True
@@ -95,7 +95,7 @@ class LineCollector:
     def take(self) -> list[LogLine]:
         """Remove and return the next lines to write."""
         self._is_waking = False
-        return [self.waiting.popleft() for _ in range(min(AT_ONCE, len(self.waiting)))]
+        return [self.waiting.popleft() for _ in range(min(AT_A_TIME, len(self.waiting)))]
 
 
 def text_of(record: logging.LogRecord) -> str:
@@ -134,7 +134,7 @@ class LineKeeper:
         """Write the last lines, and stop collecting."""
         if self._home is not None:
             self._collector.end(self._wake)
-        for _ in range(MOST_WAITING // AT_ONCE):
+        for _ in range(MOST_WAITING // AT_A_TIME):
             if not await self._write():
                 return
 

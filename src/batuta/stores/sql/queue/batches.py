@@ -49,7 +49,7 @@ from batuta.tasks.service import TaskService
 from batuta.tasks.task import BoundTask, Call, arguments_to_store
 
 # Maximum rows of each kind that one call changes.
-AT_ONCE = 500
+AT_A_TIME = 500
 # How long batches are kept after they have ended.
 KEEP_BATCHES = timedelta(days=30)
 NO_MEMBERS = MemberCounts()
@@ -169,7 +169,7 @@ class SqlBatches:
         return is_cancelled
 
     async def _cancel(self, transaction: Transaction, id: str, reason: str, by: str | None) -> bool:
-        """Cancel a batch, at most AT_ONCE of its tasks, and the program's own records in the batch (``BatchMembers``).
+        """Cancel a batch, at most AT_A_TIME of its tasks, and the program's own records in the batch (``BatchMembers``).
         The loop ``TaskEnds`` cancels the remaining tasks.
         """
         stored = encode(mask_text(reason, LONGEST_ERROR), LONGEST_ERROR)
@@ -231,7 +231,7 @@ class SqlBatches:
 
     async def find_abandoned(self, age: timedelta) -> Sequence[Mapping[str, Any]]:
         """Return batches that are older than ``age`` and still open although all their tasks have ended."""
-        rows = await self._database.all(self._queries.abandoned, before=self._clock.now() - age, limit=AT_ONCE)
+        rows = await self._database.all(self._queries.abandoned, before=self._clock.now() - age, limit=AT_A_TIME)
         return [dict(row) for row in rows]
 
     async def explain(self, items: Sequence[Mapping[str, Any]]) -> dict[str, Reason]:
@@ -264,11 +264,11 @@ class SqlBatches:
             lock = await transaction.one(self._queries.lock)
             if lock is None or not lock["is_mine"]:
                 return Advance.BUSY
-            for row in await transaction.all(self._queries.cancelled, limit=AT_ONCE):
+            for row in await transaction.all(self._queries.cancelled, limit=AT_A_TIME):
                 changed += await self._cancel_tasks(transaction, str(row["id"]), row["reason"])
             for id, reason in unwanted.items():
                 changed += await self._items.cancel_some(transaction, id, reason)
-            for row in await transaction.all(self._queries.ended, without_unfinished=AsJson(ready), limit=AT_ONCE):
+            for row in await transaction.all(self._queries.ended, without_unfinished=AsJson(ready), limit=AT_A_TIME):
                 ended += await self._end(transaction, row)
             changed += await self._follow(transaction)
         for batch in ended:
@@ -278,7 +278,7 @@ class SqlBatches:
 
     async def _cancel_tasks(self, within: Transaction, id: str, reason: str | None) -> int:
         why = encode(BATCH_CANCELLED(why=decode(reason) or "-"), LONGEST_ERROR)
-        return await within.run(self._queries.cancel_tasks, id=id, reason=why, now=self._now(), limit=AT_ONCE)
+        return await within.run(self._queries.cancel_tasks, id=id, reason=why, now=self._now(), limit=AT_A_TIME)
 
     async def _look_at_members(self) -> tuple[list[str], dict[str, str]]:
         """Return two results: the closed batches whose records (``BatchMembers``) have all ended, and the cancelled
@@ -322,7 +322,7 @@ class SqlBatches:
         """Release the tasks whose awaited tasks and batches have all ended, and cancel the tasks whose awaited task or
         batch did not succeed. Return the number of waits that are over.
         """
-        rows = await transaction.all(self._queries.resolved, limit=AT_ONCE)
+        rows = await transaction.all(self._queries.resolved, limit=AT_A_TIME)
         waits = [from_row(ResolvedWait, row) for row in rows]
         followed, now = follow(waits), self._now()
         if followed.cancelled:
