@@ -1,11 +1,13 @@
 """Forms of texts and instants that several contexts use."""
 
+import re
 import unicodedata
 from datetime import datetime
 from typing import Final
 from zoneinfo import ZoneInfo
 
 LONGEST_NAME: Final = 60
+_NAME: Final = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 
 
 def fold(texto: str) -> str:
@@ -14,9 +16,11 @@ def fold(texto: str) -> str:
 
 
 def chamado(nome: str | None) -> str:
-    """Return a comma and the first name of a person, or an empty string if the first word is not a name."""
+    """Return a comma followed by the first word of a person's name, such as "Ana-Maria". Return an empty string if that
+    word has characters other than letters, hyphens and apostrophes.
+    """
     first = next(iter((nome or "").split()), "")
-    return f", {first[:LONGEST_NAME]}" if first.isalpha() else ""
+    return f", {first[:LONGEST_NAME]}" if _NAME.fullmatch(first) else ""
 
 
 def local(instant: datetime | None, zone: ZoneInfo, timespec: str = "auto") -> str | None:

@@ -44,24 +44,7 @@ class OptoutManual:
 
     async def remover(self, escrito: str, *, by: str, reason: str) -> Parado:
         """Delete a person's personal data at their own request."""
-        telefone = telefone_de(escrito)
-        if telefone is None or len(telefone) < SHORTEST:
-            raise TelefoneRecusado
-        now, final = self._clock.now(), telefone[-SHOWN:]
-        async with self._database.transaction() as transaction:
-            cliente_id, cancelled = await self._conversas.remover_numero(
-                transaction, telefone, origem=f"manual:{self._ids.new()}", now=now
-            )
-            await self._audit.note(
-                transaction,
-                actor=by,
-                action="remocao",
-                subject=f"externo:…{final}" if cliente_id is None else f"medico:{cliente_id}",
-                before=None,
-                after={"reason": reason, "canceladas": cancelled},
-                now=now,
-            )
-        return Parado(final=final, medico=cliente_id is not None, canceladas=cancelled)
+        return await self._end_contact("remocao", self._conversas.remover_numero, escrito, by, reason)
 
     async def parar(self, escrito: str, *, by: str, reason: str) -> Parado:
         return await self._end_contact("optout", self._conversas.parar_numero, escrito, by, reason)

@@ -123,7 +123,7 @@ def eh_grave(leitura: Leitura, texto: str) -> bool:
     """Return whether a message is a grave objection, which means that it mentions a fraud, a threat or a
     legal dispute.
     """
-    return leitura.classe in (Classe.OBJECAO, Classe.PERGUNTA, Classe.OUTRO) and _GRAVE.search(_fold(texto)) is not None
+    return leitura.classe in (Classe.OBJECAO, Classe.PERGUNTA, Classe.OUTRO) and _GRAVE.search(fold(texto)) is not None
 
 
 def queda_de(last_decay_at: datetime | None, last_inbound_at: datetime | None, now: datetime) -> Queda | None:

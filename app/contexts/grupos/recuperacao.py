@@ -73,14 +73,6 @@ def _quais(which: Sequence[str]) -> str:
     return f" ({'; '.join(names[:NOMEADAS])}{more})"
 
 
-def _chamado(nome: str | None) -> str:
-    """Return a comma followed by the first word of a display name. Return an empty string if that word has other
-    characters than letters.
-    """
-    first = next(iter((nome or "").split()), "")
-    return f", {first[:LONGEST]}" if first.isalpha() else ""
-
-
 PESSOAS: Final = 20
 # Largest number of addresses to read. One person may have two addresses in groups: a number and a hidden id.
 ADDRESSES: Final = 3 * PESSOAS

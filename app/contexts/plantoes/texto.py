@@ -1,6 +1,5 @@
 """Write an offer's text. Julia introduces itself as a virtual assistant and states only facts about the vacancy."""
 
-import re
 from collections.abc import Mapping
 from datetime import date
 from typing import Any, Final
@@ -33,14 +32,6 @@ def fatos_da_vaga(vaga: Row | Mapping[str, Any]) -> str:
         periodo=_periodo(vaga),
         valor=_valor(vaga["valor"], vaga["valor_tipo"]),
     )
-
-
-def chamado(nome: str | None) -> str:
-    """Return a comma followed by the first word of a person's name, such as "Ana-Maria". Return an empty string if that
-    word has characters other than letters, hyphens and apostrophes.
-    """
-    first = next(iter((nome or "").split()), "")
-    return f", {first[:LONGEST]}" if _NAME.fullmatch(first) else ""
 
 
 def _lugar(vaga: Row | Mapping[str, Any]) -> str:

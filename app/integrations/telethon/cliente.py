@@ -91,11 +91,6 @@ class Cliente(TelegramClient):  # type: ignore[misc] # Telethon has no types
         """Return whether the client still receives updates."""
         return self._updates_handle is not None and not self._updates_handle.done()
 
-    def known_hash(self, id: int) -> int | None:
-        """Return the access hash of a person or a channel, as found in an earlier update or answer."""
-        found = self._mb_entity_cache.get(id)
-        return None if found is None else int(found.hash)
-
     def learn(self, users: Sequence[Any], chats: Sequence[Any]) -> None:
         self._mb_entity_cache.extend(users, chats)
 

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
+from app.contexts.comum.texto import chamado
 from app.contexts.plantoes.anuncios import Anuncio
 from app.contexts.plantoes.candidatos import Impedimento
 from app.contexts.plantoes.model import MotivoDaCancelada, Ocupada, PlantaoComecou, VagaDesconhecida
-from app.contexts.plantoes.texto import chamado
 from app.contexts.vagas.api import StatusDaVaga
 from tests.julia.envio.sending import Office
 from tests.julia.plantoes.mesa import DAY, UNKNOWN_ID, add_doctors, add_vaga, events, history, shifts, vaga
