@@ -41,7 +41,7 @@ def patient_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     timeouts.
     """
     for module in (stores, connections):
-        monkeypatch.setattr(module, "Limits", partial(replace, PATIENT))
+        monkeypatch.setattr(module, "ConnectionLimits", partial(replace, PATIENT))
     monkeypatch.setattr(connections, "ASIDE", PATIENT)
 
 
