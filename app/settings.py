@@ -30,7 +30,7 @@ class Settings(EngineSettings):
     julia_api_url: Url | None = None
     """the api's address for the scheduler; if unset, this machine at PORT"""
     public_url: Url | None = None
-    """address of the api in links for people; if unset, JULIA_API_URL is used and messages of hand-offs have no link"""
+    """address of the api for links in messages to people; if unset, links use JULIA_API_URL and hand-off messages have no link"""
     schedule_profile: Literal["continuo", "janelas"] = "continuo"
     """the profile of a new database; `batuta schedule use` changes it"""
     pilot_mode: bool = True

@@ -55,7 +55,7 @@ PARTS = (
         "scheduler",
         "T10 T11 T12 T13 T14 T15 T16 T17 T18 T20 T21 T38 T47",
         "a fire that the oracle expects",
-        "the fire did not run, or not within its window",
+        "the fire had to run, and did not run within its window",
         "it ran twice",
     ),
     (

@@ -222,7 +222,8 @@ async def _import(url: str, folder: Path, backend: str) -> None:
         found = await there.tally()
         assert (found.lost, found.doubled, found.effects) == (0, 0, ROWS), f"{found} {there.said()}"
         kills = ", ".join(f"{role} {times}" for role, times in there.killed.items())
-        kills += f"; ended by themselves: {dict(there.ended) or 'none'}"
+        ended = ", ".join(f"{role} {times}" for role, times in there.ended.items())
+        kills += f"; ended by themselves: {ended or 'none'}"
         figures.record_items(
             found,
             f"kills: {kills}; the file was sent {sent} times; {given_up} appointments given up and parsed again; {backend}",

@@ -33,10 +33,10 @@ async def _storm(url: str, folder: Path) -> None:
                 if living:
                     chance.choice(living).kill()
             await running.until_over()
-            taken_for_the_cause = await _revive_dead_items(running)
+            dead = await _revive_dead_items(running)
             await running.until_over()
         tally = await running.judge(ids)
-        note = f"{tally.in_vain} runs died with their worker; {taken_for_the_cause} items died after three crashes, revived"
+        note = f"{tally.in_vain} runs died with their worker; {dead} items were dead after three crashes and retried by the test"
         figures.record_items(tally, note)
 
 

@@ -160,7 +160,7 @@ async def _in_processes(url: str, folder: Path, count: int, *, kills: int) -> No
                     break
                 if left and left == before:
                     clock.step(STEP)
-            note = f"{len(said.ids_by_line)} vagas; {revived} rows were dead and retried by hand"
+            note = f"{len(said.ids_by_line)} vagas; {revived} rows were dead and retried by the test"
             if kind(url) == "PostgreSQL":
                 note += f"; {(await mesa.one(DEADLOCKS))['n']} deadlocks"
             figures.record_items(await judge(mesa, said), note)

@@ -51,7 +51,8 @@ async def test_three_schedulers_at_the_same_instant_fire_everything_once(
         await asyncio.gather(*(decide(each) for each in schedulers))
         await asyncio.gather(*(each.runner.finish() for each in schedulers))
     targets = fires_of(jobs, START, clock.now())
-    figures.record(await judged(house, endpoint, targets, Rules(read_at=clock.now() + MINUTE, epsilon=SECOND)))
+    verdict = await judged(house, endpoint, targets, Rules(read_at=clock.now() + MINUTE, epsilon=SECOND))
+    figures.record(verdict, "each fire was recorded once")
 
 
 async def test_repeated_kills_of_the_last_firing_scheduler_lose_and_double_nothing(
