@@ -281,7 +281,7 @@ async def _judge_messages(office: Office, people: Population) -> str:
         if number in (EVERY_NUMBER, each["number"]) and since <= datetime.fromisoformat(each["at"]) < until
     ]
     assert wrong == [], (
-        "a message was sent after an opt-out, in a rest or a pause, or while a person handles the conversation"
+        "a message was sent after an opt-out, in a rest or a pause, or while a person is handling the conversation"
     )
     return f"{len(receipts)} messages, {len(ours)} on Julia's initiative, none in {len(people.forbidden)} forbidden periods"
 

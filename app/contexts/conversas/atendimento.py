@@ -4,7 +4,7 @@
           └───────────────────────assumir────────────────────────▲
     each of these states ──encerrar──▶ completed; the doctor's next message opens another conversation
 
-Messages that Julia queued are held while a person handles the conversation or is needed. One transaction writes each
+Messages that Julia queued are held while a person is handling the conversation or is needed. One transaction writes each
 change to the conversation, to ``conversas_historico`` and to the audit log.
 """
 

@@ -215,7 +215,7 @@ def _add_changes(routes: APIRouter, shifts: Shifts) -> None:
 
     @routes.post("/{id}/cancelar", operation_id="cancel_vaga", responses=ANSWERS)
     async def cancel(request: Request, id: UUID, porque: Cancelamento) -> dict[str, Any]:
-        """Record that the shift did not take place, or withdraw a vacancy without a doctor. Idempotent."""
+        """Record that the shift did not take place, or withdraw a vacancy that has no doctor. Idempotent."""
         por = caller_of(request)
         return await _change(request, lambda: plantoes.cancelar(str(id), porque.motivo, por=por))
 

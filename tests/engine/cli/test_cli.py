@@ -151,7 +151,7 @@ def test_command_of_an_application_that_is_not_found_says_where_to_go(
         (
             ("queue", "show", "default", "--limit", "x"),
             "--limit não aceita 'x': escreva um número inteiro. Veja `batuta queue show --help`",
-            "--limit does not accept 'x': Input should be a valid integer, unable to parse string as an integer."
+            "invalid value for --limit: 'x' (Input should be a valid integer, unable to parse string as an integer)."
             " See `batuta queue show --help`",
         ),
         (
@@ -187,7 +187,7 @@ def test_command_of_an_application_that_is_not_found_says_where_to_go(
         (
             ("pause", "all", "--for", "2x"),
             "--for não aceita esse valor: escreva como em 30m, 2h, 1d … 36500d. Veja `batuta pause --help`",
-            "--for does not accept that value: write it as in 30m, 2h, 1d … 36500d. See `batuta pause --help`",
+            "invalid value for --for: the expected form is 30m, 2h, 1d … 36500d. See `batuta pause --help`",
         ),
         (
             ("token", "create", "--name", " ", "--scope", "read"),

@@ -144,7 +144,7 @@ async def test_messages_that_no_chip_can_send_are_reported_with_the_cause_and_th
         )  # fmt: skip
     until = (now + timedelta(minutes=30)).astimezone(julia.work.zone)
     why = f"disconnected: 1; resting: 2, the first until {until:%Y-%m-%d %H:%M}"
-    assert await julia.alerts() == {"chips.none_available": f"no chip can send: 2 messages wait ({why})"}
+    assert await julia.alerts() == {"chips.none_available": f"no chip can send: 2 messages are waiting ({why})"}
     score = await julia.get("/health/score")
     assert (score["breakdown"]["chips"]["score"], score["level"]) == (0, "attention")
     await write(database, "UPDATE chips SET cooldown_until = NULL WHERE instance_name = 'julia-um'")

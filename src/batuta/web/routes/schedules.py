@@ -83,7 +83,7 @@ async def edit(request: Request, name: Name, body: ScheduleBody) -> dict[str, An
 
 @router.delete("/schedules/{name}", operation_id="delete_schedule", responses=ANSWERS)
 async def delete(request: Request, name: Name) -> dict[str, Any]:
-    """Delete a schedule. Its executions and tasks stay."""
+    """Delete a schedule. Its executions and tasks are kept."""
     await _answer(_of(request).delete(name, by=_caller(request)))
     return {"name": name, "deleted": True}
 
