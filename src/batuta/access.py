@@ -21,7 +21,7 @@ from batuta.kernel.reasons import Reason
 from batuta.kernel.values import dataclass
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
-NO_NETWORK = "'{each}' is not an address or a network: write one as in 10.0.0.0/8"
+NO_NETWORK = "'{each}' is not an address or network such as 10.0.0.0/8"
 _FORM = re.compile(r"^bat_([0-9a-f]{12})_([0-9a-f]{48})$")
 
 

@@ -86,14 +86,16 @@ def _hours(text: str) -> str:
     opens, dash, closes = text.partition("-")
     if not (dash and opens.isdecimal() and closes.isdecimal() and int(opens) < int(closes) <= 24):
         raise ValueError(
-            Reason("no_hours", "'{text}' is not a range of hours: write the first and the last, as in 8-20", text=text)
+            Reason(
+                "no_hours", "'{text}' is not a range of hours: write the first and the last hour, as in 8-20", text=text
+            )
         )
     return text
 
 
 def _prefix(path: str) -> str:
     if not _PREFIX.fullmatch(path):
-        raise ValueError(Reason("no_prefix", "'{path}' is not a path; write one as in /painel", path=path))
+        raise ValueError(Reason("no_prefix", "'{path}' is not a path such as /painel", path=path))
     return path
 
 
@@ -106,7 +108,7 @@ def check_target(address: str) -> str:
     except ValueError:
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(Reason("no_target", "it is not an address; write one as in https://host/path"))
+        raise ValueError(Reason("no_target", "it is not an address such as https://host/path"))
     if belongs(parts.hostname, _LINK_LOCAL):
         raise ValueError(Reason("link_local", "a link-local address gives access to credentials; name another host"))
     return address
@@ -122,7 +124,7 @@ def _networks(values: tuple[str, ...]) -> tuple[str, ...]:
         try:
             ipaddress.ip_network(each)
         except ValueError:
-            why = Reason("no_network", "'{each}' is not an address or a network: write one as in 10.0.0.0/8", each=each)
+            why = Reason("no_network", "'{each}' is not an address or network such as 10.0.0.0/8", each=each)
             raise ValueError(why) from None
     return values
 

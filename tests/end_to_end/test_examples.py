@@ -85,7 +85,7 @@ async def test_courier_delivers_until_its_circuit_opens_and_then_waits(
             assert await courier.deliver("letter", door="shut") == Failed("no answer")
         held = await courier.deliver("letter")
         assert isinstance(held, Snooze)
-        assert held.reason == "circuit open: gateway, 3 failures in a row, the last no answer"
+        assert held.reason == "circuit open: gateway, 3 failures in a row; the last: no answer"
         assert await courier.work.rates.count_used([courier.hourly]) == {"letters/hour": 4}
 
 

@@ -76,7 +76,7 @@ def test_doctor_reports_missing_webhooks_and_the_command_configures_them(gateway
     assert "the WhatsApp gateway accepts our key and has 2 instances" in found
     assert found[f"the webhook of {SENDER} is not configured"] is not None
     code, said, _ = batuta(*JULIA, "configurar-webhook", SENDER)
-    assert (code, said.strip()) == (0, f"{SENDER} now sends its events to {HOOK}")
+    assert (code, said.strip()) == (0, f"{SENDER} is now sending its events to {HOOK}")
     found = run_doctor(batuta)
     assert found[f"the webhook of {SENDER} is configured"] is None
     assert f"instance {SENDER} is connected" in found

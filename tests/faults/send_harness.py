@@ -280,7 +280,7 @@ async def revive(office: SendingWorkers, within: float = TIMEOUT) -> int:
     await office.until_over(within)
     dead = [row for row in (await office.rows()).values() if row["status"] == "erro"]
     for row in dead:
-        assert row["erro"] in ("its worker died 3 times while it ran", "the message never reached the gateway"), row
+        assert row["erro"] in ("its worker died 3 times while running it", "the message never reached the gateway"), row
         assert await office.work.queues[FILA_MENSAGENS.name].revive(row["id"])
     await office.until_over(within)
     return len(dead)

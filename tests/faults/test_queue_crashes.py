@@ -44,7 +44,7 @@ async def _revive_dead_items(running: QueueWorkers) -> int:
     """Revive items that died after three worker crashes, as an operator would. Return how many were revived."""
     dead = await running.ask("SELECT id, error, attempts FROM tasks WHERE status = 'failed'")
     for row in dead:
-        assert row["error"] == "its worker died 3 times while it ran"
+        assert row["error"] == "its worker died 3 times while running it"
         assert await running.work.queues["default"].revive(row["id"])
     return len(dead)
 

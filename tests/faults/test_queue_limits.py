@@ -94,7 +94,7 @@ def _visits(running: QueueWorkers, killed_at: Mapping[str, float]) -> list[Ran]:
 async def _died_often(running: QueueWorkers) -> bool:
     """Return whether every item that is not complete is dead because three workers died while processing it."""
     rows = await running.ask("SELECT error FROM tasks WHERE status <> 'complete'")
-    return {row["error"] for row in rows} == {"its worker died 3 times while it ran"}
+    return {row["error"] for row in rows} == {"its worker died 3 times while running it"}
 
 
 def _runs(running: QueueWorkers, killed_at: Mapping[str, float]) -> list[Ran]:

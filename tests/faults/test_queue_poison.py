@@ -41,7 +41,7 @@ async def _poison(url: str, folder: Path) -> None:
             await running.until_over()
         for row in [await running.row(id) for id in poison]:
             assert (row["status"], row["attempts"], row["crashes"]) == ("failed", 3, 3)
-            assert row["error"] == "its worker died 3 times while it ran"
+            assert row["error"] == "its worker died 3 times while running it"
             assert 1 <= running.runs()[row["id"]] <= 3
         assert await running.counts() == {"failed": 2, "complete": 106}
         tally = await running.tally((*slow, *quick))

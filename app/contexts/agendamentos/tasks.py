@@ -29,9 +29,9 @@ from batuta.loops import Pace, Wakeup
 from batuta.reasons import TIMED_OUT, define, reason_of_error
 from batuta.sql import AsJson, Database, Row, is_uuid
 
-MODEL_HELD = define("agendamento_llm_suspenso", "the model is held: {why}")
+MODEL_HELD = define("agendamento_llm_suspenso", "calls to the model are held: {why}")
 MODEL_AWAY = define("llm_fora", "the model could not be called")
-KEPT_CHANGING = define("agendamento_mudou", "the appointment changed several times while it was read")
+KEPT_CHANGING = define("agendamento_mudou", "the appointment changed several times while it was being read")
 
 log = logging.getLogger("julia.agendamentos")
 FIRST_WAIT: Final = 60

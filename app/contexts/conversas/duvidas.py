@@ -19,7 +19,7 @@ from batuta.sql import AuditLog, Database, Query, load_queries
 
 
 class DuvidaDesconhecida(BatutaError):
-    sentence = "no probable opt-out with the id {id} awaiting a decision: `batuta conversas duvidas` lists the open ones"
+    sentence = "no probable opt-out with the id {id} awaits a decision: `batuta conversas duvidas` lists the open ones"
 
 
 class Decisao(StrEnum):

@@ -14,7 +14,7 @@ from batuta.reasons import define, reason_of_error
 BRIEFING: Final = "briefing"
 PRIORITIES: Final = "vagas_prioritarias"
 NOT_TEXT = define("documento_ilegivel", "the document is not text in UTF-8: save it again as plain Markdown")
-NO_DOCUMENT = define("documento_ausente", "{onde} has no document {documento}: `examples/briefing` has a model")
+NO_DOCUMENT = define("documento_ausente", "{onde} has no document {documento}: `examples/briefing` has an example")
 REJECTED = define("documento_invalido", "{documento} was ignored: {motivo}; correct it, then run this job again")
 
 

@@ -69,7 +69,7 @@ FORGETS = define(
     "gateway_esquece",
     "the gateway has neither this message nor the one sent before it: it deletes messages and may have deleted this one",
 )
-CHIP_GONE = define("chip_sumiu", "the chip of the message no longer exists")
+CHIP_GONE = define("chip_sumiu", "the message's chip no longer exists")
 GATEWAY_AWAY = define("gateway_fora", "the gateway does not answer: {why}")
 LINE_DOWN = define(
     "linha_fora", "the gateway does not have the message, but the instance is offline and the answer may be incomplete"

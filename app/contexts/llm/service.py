@@ -17,9 +17,9 @@ from batuta.kernel import Clock, Ids, Json, dataclass, json_object
 from batuta.reasons import define
 from batuta.sql import AsJson, Database, Query, load_queries
 
-ASKED_ALREADY = define("llm_perguntado", "another process asks the model the same question")
+ASKED_ALREADY = define("llm_perguntado", "another process is asking the model the same question")
 MODEL_SILENT = define("llm_sem_resposta", "the model did not answer: {error}")
-MODEL_HELD = define("llm_suspenso", "the model is held: {why}")
+MODEL_HELD = define("llm_suspenso", "calls to the model are held: {why}")
 
 LARGEST: Final = 1024 * 1024
 

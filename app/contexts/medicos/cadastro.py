@@ -17,8 +17,8 @@ from batuta.kernel import Clock, Ids, dataclass
 from batuta.reasons import define
 from batuta.sql import AuditLog, Database, Query, load_queries
 
-BAD_PHONE = define("telefone_do_medico", "the phone is not a number with area code, as in 11 90000-0001")
-BAD_STATE = define("uf_do_medico", "the state is not two letters, as in SP")
+BAD_PHONE = define("telefone_do_medico", "the phone is not a number with an area code, as in 11 90000-0001")
+BAD_STATE = define("uf_do_medico", "the state is not a two-letter code such as SP")
 # Names of the CSV columns, in lower case without accents.
 COLUMNS: Final = {
     "telefone": "telefone", "celular": "telefone", "whatsapp": "telefone",

@@ -27,7 +27,7 @@ from batuta.sql import Database, Query, load_queries
 NO_LOOKUP = define("consulta_falhou", "no phone could be looked up: {why}")
 OUTSIDE_HOURS = define("consulta_fora_do_horario", "phones are looked up from 08:00 to 20:00; next at {next}")
 NO_CHIP_TO_ASK = define("sem_chip_para_consulta", "no connected sending chip is free for the lookup")
-SOME_LEFT_OUT = define("consulta_incompleta", "the gateway omitted some phones; they are retried later")
+SOME_LEFT_OUT = define("consulta_incompleta", "the gateway omitted some phones; they will be looked up later")
 
 AT_MOST: Final = 50
 # How long a claim is valid. It is longer than the call may take.

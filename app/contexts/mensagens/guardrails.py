@@ -68,13 +68,15 @@ VACANCY_TAKEN = define("vaga_ocupada", "the offered vacancy is no longer open")
 FOLLOWUP_SUPERSEDED = define(
     "followup_superado", "the conversation changed, or its follow-ups were paused, after the follow-up was queued"
 )
-BEHIND_ANOTHER = define("atras_de_outra", "an earlier message in the same chat is sent first")
+BEHIND_ANOTHER = define("atras_de_outra", "an earlier message in the same chat must be sent first")
 CAMPAIGN_PAUSED = define("campanha_pausada", "the campaign is paused")
 SAME_TEXT_SENT = define("texto_repetido", "the same text was sent to this doctor shortly before")
 OPTED_OUT = define("opt_out", "the doctor asked to receive no messages")
-PROBABLE_OPT_OUT = define("provavel_opt_out", "the doctor probably asked to receive no messages; an operator decides")
-WITH_PERSON = define("com_pessoa", "a person of the team has taken over the conversation")
-TRIGGER_OFF = define("gatilho_desligado", "the switch {switch} holds back the messages of this automatic trigger")
+PROBABLE_OPT_OUT = define(
+    "provavel_opt_out", "the doctor probably asked to receive no messages; an operator must decide"
+)
+WITH_PERSON = define("com_pessoa", "a team member has taken over the conversation")
+TRIGGER_OFF = define("gatilho_desligado", "switch {switch} is holding back messages from this automatic trigger")
 EXPIRED = define("vencida", "the message waited too long to be useful")
 QUIET_HOURS = define("fora_do_horario", "outside the sending hours")
 OUTSIDE_WINDOW = define("fora_da_janela", "outside the campaign's window")

@@ -55,7 +55,7 @@ OUT_OF_TIME = define("avaliacoes_sem_tempo", "the time limit was reached; the ne
 REMAINING = define(
     "avaliacoes_restantes", "{count} conversations remain: `batuta run avaliar_conversas_pendentes` continues"
 )
-UNREADABLE = define("avaliacoes_ilegiveis", "{count} answers of the model could not be read and were ignored")
+UNREADABLE = define("avaliacoes_ilegiveis", "{count} answers from the model could not be read and were ignored")
 ILEGIVEL: Final = "ilegivel"
 
 

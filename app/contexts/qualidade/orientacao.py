@@ -23,7 +23,7 @@ MOST_EVALUATIONS, MOST_LINES, MOST_VERSIONS = 1_000, 10, 50
 GOOD, BAD = 8, 4
 NOTHING_TO_CONDENSE = define(
     "orientacao_sem_base",
-    "no evaluation of the last 90 days has a sentence or a correction: the active guidance stays unchanged; "
+    "no evaluation from the last 90 days has a sentence or a correction: the active guidance stays unchanged; "
     "`batuta qualidade corrigir ID SCORE --motivo REASON` adds a correction",
 )
 

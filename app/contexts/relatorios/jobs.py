@@ -17,7 +17,7 @@ TIPO_WANTED = define(
     "relatorio_tipo", "tipo: expected one of {tipos}; call /jobs/report-periodo?tipo=manha, for example"
 )
 DAY_WANTED = define(
-    "relatorio_dia", "data: expected a day such as 2026-03-11 that is not in the future; leave it out for today"
+    "relatorio_dia", "data: expected a day such as 2026-03-11 that is not in the future; omit it for today"
 )
 NOT_DELIVERED = define(
     "relatorio_nao_entregue",

@@ -75,7 +75,7 @@ PEER_FLOOD: Final = timedelta(hours=6)
 # Metadata key of a message to forward: its chat and its number.
 ENCAMINHA: Final = "encaminha"
 ACCOUNT_INACTIVE = define("telegram_conta_inativa", "the Telegram account is {estado}")
-NO_ACCOUNT = define("telegram_sem_conta", "the Telegram account of the message no longer exists")
+NO_ACCOUNT = define("telegram_sem_conta", "the message's Telegram account no longer exists")
 SPAM_LIMIT = define(
     "telegram_peer_flood", "Telegram has restricted this account because it sent many messages to strangers"
 )
@@ -83,10 +83,10 @@ CANNOT_REACH = define("telegram_inalcancavel", "the account cannot write to this
 BLOCKED = define("telegram_bloqueada", "the person accepts no message from this account: {why}")
 SENT_BEFORE = define("telegram_ja_enviada", "the server already has a message with this random_id")
 NO_PERSON = define("telegram_sem_pessoa", "the account does not know this person")
-CANNOT_SEARCH = define("telegram_sem_busca", "the history of the chat cannot be read: {why}")
-INCOMPLETE = define("telegram_incompleta", "the history of the chat is incomplete")
+CANNOT_SEARCH = define("telegram_sem_busca", "the chat history cannot be read: {why}")
+INCOMPLETE = define("telegram_incompleta", "the chat history is incomplete")
 FILE_GONE = define("telegram_sem_arquivo", "the file to send no longer exists")
-NO_CHAT = define("telegram_sem_chat", "the account does not know the chat of the message to forward")
+NO_CHAT = define("telegram_sem_chat", "the account does not know the chat that contains the message to forward")
 
 
 def random_id_of(id: str) -> int:

@@ -67,7 +67,7 @@ RETRY: Final = after_seconds([5, 30, 120, 600, 1800])
 PAGE: Final = 100
 NEXT_PAGE = define("telegram_proxima_pagina", "{lidas} messages read; the next page follows")
 NO_ORIGINAL = define("telegram_sem_original", "the chat has no message {mensagem}")
-NO_DOCTOR = define("telegram_sem_medico", "the doctor to whom the message goes no longer exists")
+NO_DOCTOR = define("telegram_sem_medico", "the doctor who should receive the message no longer exists")
 FAILED = define("telegram_pedido_falhou", "Telegram did not accept the request: {why}")
 
 

@@ -22,7 +22,7 @@ from batuta.queues import Writes
 from batuta.reasons import define
 from batuta.sql import AsJson, AuditLog, Database, Query, Row, Transaction, load_queries
 
-EARLIER_UNREAD = define("anterior_nao_lida", "an earlier message of the same group has not been read yet")
+EARLIER_UNREAD = define("anterior_nao_lida", "an earlier message from the same group has not been read yet")
 
 SOON: Final = timedelta(seconds=30)
 # Unread messages that are older than this do not delay a notice.

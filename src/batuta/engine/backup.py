@@ -47,9 +47,7 @@ STOP_OR_FORCE = Reason(
     "restore_wait",
     "stop every process, wait 45 s and repeat; if they are dead already (a lost machine), repeat with --force",
 )
-FREE_SPACE = Reason(
-    "restore_disk", "free space on the disk of the database, check the permissions of its folder, then repeat"
-)
+FREE_SPACE = Reason("restore_disk", "free disk space for the database, check its folder's permissions, then repeat")
 # Arguments of a progress callback: a table and its rows, or PAGES and a percentage.
 PAGES = "pages"
 Progress: TypeAlias = Callable[[str, int], None]
@@ -251,7 +249,7 @@ async def _collect(
             return None
         if _is_current(await read_applied_migrations(old), _migrations(work)):
             return [await part.collect(old, manifest.taken_at - CLOCKS) for part in parts]
-        why = Reason("restore_schema", "the current database has another schema than this code")
+        why = Reason("restore_schema", "the current database's schema does not match this code")
     except StoreError as error:
         why = Reason(
             "restore_unreadable",
@@ -308,9 +306,11 @@ def _missing(opened: ArchiveReader, known: Sequence[Migration], database: Databa
     """
     manifest = opened.manifest
     if manifest.dialect != database.dialect:
-        why = Reason("backup_dialect", "it is a backup of {dialect}", dialect=manifest.dialect)
+        why = Reason("backup_dialect", "it is a backup of a {dialect} database", dialect=manifest.dialect)
         raise BackupForeign(
-            file=opened.name, why=why, next_step=Reason("backup_dialect_step", "set DATABASE_URL to such a database")
+            file=opened.name,
+            why=why,
+            next_step=Reason("backup_dialect_step", "set DATABASE_URL to a database of that kind"),
         )
     ours = {(migration.namespace, migration.number): migration.checksum for migration in known}
     for applied in manifest.migrations:
@@ -319,7 +319,9 @@ def _missing(opened: ArchiveReader, known: Sequence[Migration], database: Databa
                 file=opened.name,
                 why=Reason("backup_newer", "this code does not know its migration {title}", title=applied.title),
                 next_step=Reason(
-                    "backup_newer_step", "install version {version}, which made it, or newer", version=manifest.version
+                    "backup_newer_step",
+                    "install version {version}, which created the backup, or a newer version",
+                    version=manifest.version,
                 ),
             )
     there = {(applied.namespace, applied.number) for applied in manifest.migrations}

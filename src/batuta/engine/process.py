@@ -36,8 +36,8 @@ from batuta.stores.sql.processes import SqlBeats, SqlProcessRequests, SqlRestart
 from batuta.supervise.stacks import StackFolder, process_stacks
 from batuta.supervise.supervisor import Supervisor
 
-LEFT_STACKS = define("left_stacks", "it died without a report and left its stacks")
-EVENT_LOOP_BLOCKED = define("event_loop_blocked", "the event loop did not answer for {silent}")
+LEFT_STACKS = define("left_stacks", "it died without a report, but left its stacks")
+EVENT_LOOP_BLOCKED = define("event_loop_blocked", "the event loop did not respond for {silent}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

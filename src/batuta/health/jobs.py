@@ -30,9 +30,9 @@ from batuta.schedule.window import Window
 
 DAY = timedelta(hours=24)
 _FAILED = ("error", "timeout", "abandoned")
-NEVER_RAN = define("never_ran", "it never ran")
+NEVER_RAN = define("never_ran", "it has never run")
 NO_SCHEDULER = define("no_scheduler", "no scheduler has ever been seen")
-NO_SUCCESS = define("no_success", "it does not succeed: {why}")
+NO_SUCCESS = define("no_success", "it is not succeeding: {why}")
 NO_RUN = define("no_run", "no run since the last expected fire")
 
 

@@ -253,7 +253,9 @@ class StoreError(BatutaError):
 
 
 class StoreUnavailable(StoreError):
-    sentence = "the database at {where} cannot be used now ({why}): check that it runs and is reachable, then try again"
+    sentence = (
+        "the database at {where} cannot be used now ({why}): check that it is running and reachable, then try again"
+    )
 
 
 class StoreNotOpen(StoreUnavailable):
@@ -264,7 +266,7 @@ class StoreNotOpen(StoreUnavailable):
 
 class StoreTimeout(StoreUnavailable):
     sentence = (
-        "the database at {where} did not finish in time ({why}): try again, or find the transaction that blocks it"
+        "the database at {where} did not finish in time ({why}): try again, or find the transaction that is blocking it"
     )
 
 
@@ -311,13 +313,15 @@ class StoreReadOnly(StoreUnavailable):
 
 class FileReadOnly(StoreReadOnly):
     sentence = (
-        "{where} cannot be written ({why}): give the user of this process write permission there, "
+        "{where} cannot be written ({why}): give this process's user write permission there, "
         "or choose another DATABASE_URL"
     )
 
 
 class FolderMissing(FileReadOnly):
-    sentence = "the folder {folder} of the database does not exist: create it (`mkdir -p {folder}`) or choose another DATABASE_URL"
+    sentence = (
+        "the database folder {folder} does not exist: create it (`mkdir -p {folder}`) or choose another DATABASE_URL"
+    )
 
 
 class SchemaOutOfDate(StoreError):
@@ -332,7 +336,7 @@ class MissingIndexes(StoreError):
 
 class MigrationChanged(StoreError):
     sentence = (
-        "migration {migration} was applied with another text: restore the original file, and put the change in a new "
+        "migration {migration} was applied with a different text: restore the original file, and put the change in a new "
         "migration"
     )
 
@@ -385,7 +389,7 @@ class TaskCancelled(BatutaError):
 
 
 class TaskUnknown(BatutaError, LookupError):
-    sentence = "no task has the id {id}, or the retention of its result has ended: check the id, or raise keep_result"
+    sentence = "no task has the id {id}, or its result has expired: check the id, or raise keep_result"
 
 
 class EncryptionError(BatutaError):
@@ -395,7 +399,7 @@ class EncryptionError(BatutaError):
 class KeyMissing(EncryptionError):
     sentence = (
         "a stored value is encrypted with the key {key}, which is not in BATUTA_KEYS: add this key to BATUTA_KEYS and "
-        "start the process again; `batuta keys list` counts the values of each key"
+        "start the process again; `batuta keys list` counts the values encrypted with each key"
     )
 
 

@@ -21,7 +21,7 @@ from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup
 from batuta.supervise.running import LoopState
 
 NO_PROGRESS = define("no_progress", "no progress for {silent}")
-LOOP_FAILURES = define("loop_failures", "{count} failures in a row, the last {error}")
+LOOP_FAILURES = define("loop_failures", "{count} failures in a row; the last: {error}")
 IGNORES_CANCEL = define("ignores_cancel", "{what} ignores its cancellation")
 
 _PAGE = resource.getpagesize()

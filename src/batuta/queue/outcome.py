@@ -208,7 +208,7 @@ LONGEST_ERROR = 500
 WORKER_STOPPED = define("worker_stopped", "its worker stopped")
 # Error text of a claimed item that waits to run alone (see ``isolation``). If the process dies during this wait, no
 # crash is counted for the item.
-WAITS_ALONE = define("waits_alone", "its worker died twice while it ran: it waits to run alone")
+WAITS_ALONE = define("waits_alone", "its worker died twice while running it: the item is waiting to run alone")
 # A thousand years. Later instants exceed the range of dates.
 LONGEST_WAIT = timedelta(days=365_000)
 

@@ -14,7 +14,7 @@ PAUSES = (PAUSED_ALL, PAUSED_CATEGORY, PAUSED_JOB, PAUSE_LIFTED_LATER)
 WINDOW_CLOSED = define("window_closed", "window {window} is closed")
 SWITCHES_UNREADABLE = define("switches_unreadable", "the switches cannot be read")
 BY_HAND = define("by_hand", "run by hand although held: {why}")
-ALREADY_RUNNING = define("already_running", "it is running already")
+ALREADY_RUNNING = define("already_running", "it is already running")
 WAIT_AND_REPEAT = define("already_running_next", "wait until it ends and try again")
 LIFT_OR_INSIST = define(
     "held_next", "release the pause or switch that holds it back, or use --even-if-held if you are sure"
@@ -58,7 +58,7 @@ HELD_NOW = define("held_now", "{why}, and the job is held now: {held}")
 CRASHED = define("job_crashed", "{error} in the job; the log has the traceback")
 DETAILS_REFUSED = define("details_refused", "the database refused the rest of the answer")
 RETURNED_FALSE = define("returned_false", "the job returned False")
-CONNECTION_LOST = define("connection_lost", "the connection was lost before the answer came ({error})")
+CONNECTION_LOST = define("connection_lost", "the connection was lost before the answer arrived ({error})")
 ANSWER_TOO_LONG = define("answer_too_long", "the answer is longer than 1 MB")
 NO_JSON = define("no_json", "HTTP {status}, and the answer is not a JSON object")
 HTTP_STATUS = define("http_status", "HTTP {status}")
@@ -70,7 +70,7 @@ ENDPOINT_ERROR_SAID = define("endpoint_error_said", "the endpoint reported an er
 NO_ANSWER = define("no_answer", "it did not answer before its deadline")
 REFUSED = define(
     "connection_refused",
-    "connection refused by {where}, {count} tries ({error}): check that the server runs there"
+    "connection refused by {where}, {count} attempts ({error}): check that the server is running there"
     " (for this program's own API, PORT is the port with which it was started)",
 )
 

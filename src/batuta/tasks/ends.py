@@ -29,15 +29,15 @@ BUSY_WAIT = timedelta(milliseconds=100)
 # After a check of many waiting tasks, the loop waits for this multiple of the time that the check took.
 REST = 5
 
-WAITS_FOR_TASK = define("waits_for_task", "it waits for the end of task {name} ({id})")
-WAITS_FOR_BATCH = define("waits_for_batch", "it waits for the end of batch {name} ({id})")
+WAITS_FOR_TASK = define("waits_for_task", "it is waiting for task {name} ({id}) to end")
+WAITS_FOR_BATCH = define("waits_for_batch", "it is waiting for batch {name} ({id}) to end")
 WAITS_FOR_SEVERAL = define(
-    "waits_for_several", "it waits for the end of {count} tasks or batches; the first is {name} ({id})"
+    "waits_for_several", "it is waiting for {count} tasks or batches to end; the first is {name} ({id})"
 )
-AWAITED_FAILED = define("awaited_failed", "task {name} ({id}), for which it waited, failed")
-AWAITED_CANCELLED = define("awaited_cancelled", "task {name} ({id}), for which it waited, was cancelled")
-AWAITED_BATCH = define("awaited_batch", "not every task of batch {name} ({id}), for which it waited, succeeded")
-AWAITED_UNKNOWN = define("awaited_unknown", "the task {id}, for which it waited, was discarded")
+AWAITED_FAILED = define("awaited_failed", "task {name} ({id}), which it was waiting for, failed")
+AWAITED_CANCELLED = define("awaited_cancelled", "task {name} ({id}), which it was waiting for, was cancelled")
+AWAITED_BATCH = define("awaited_batch", "not every task of batch {name} ({id}), which it was waiting for, succeeded")
+AWAITED_UNKNOWN = define("awaited_unknown", "task {id}, which it was waiting for, was discarded")
 
 
 def hide_unknown_due(due: datetime | None) -> datetime | None:

@@ -63,7 +63,7 @@ async def test_failing_job_opens_its_circuit_and_its_fires_record_it(database_ur
         ending = await deliver(work, clock)
         assert (ending.status, ending.reason) == (
             Status.SKIPPED,
-            "held: circuit open: gateway, 3 failures in a row, the last no answer",
+            "held: circuit open: gateway, 3 failures in a row; the last: no answer",
         )
         taken_over = await deliver(work, clock, attempt=2)
         assert (taken_over.status, (taken_over.error or "")[:12]) == (Status.ERROR, "circuit open")

@@ -54,7 +54,7 @@ def test_circuit_opens_after_consecutive_failures_with_the_reason(clock: FakeClo
     circuit = opened(clock)
     assert (circuit.state, circuit.failures, circuit.last_error) == (OPEN, 3, "HTTP 503")
     held = answer(circuit, clock.now(), 0.0)
-    assert held == Hold(clock.now() + RULE.reset, "circuit open: evolution, 3 failures in a row, the last HTTP 503")
+    assert held == Hold(clock.now() + RULE.reset, "circuit open: evolution, 3 failures in a row; the last: HTTP 503")
 
 
 def test_success_between_failures_resets_the_count(clock: FakeClock) -> None:

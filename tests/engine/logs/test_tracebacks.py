@@ -37,7 +37,7 @@ def test_traceback_shows_file_line_function_and_source() -> None:
     assert text.startswith("Traceback (most recent call last):\n")
     assert f'File "{__file__}", line ' in text
     assert "in raise_it\n    raise error" in text
-    assert text.endswith("cannot be used now (refused): check that it runs and is reachable, then try again")
+    assert text.endswith("cannot be used now (refused): check that it is running and reachable, then try again")
 
 
 async def test_traceback_of_an_application_begins_in_the_application() -> None:

@@ -326,7 +326,7 @@ async def test_item_that_kills_its_workers_is_an_error_at_its_stage(line: Line) 
         await queue.rescue(10)
     (row,) = await line.rows()
     assert (row["estagio"], row["ultimo_estagio"]) == ("erro", "pendente")
-    assert row["ultimo_erro"] == "its worker died 3 times while it ran"
+    assert row["ultimo_erro"] == "its worker died 3 times while running it"
 
 
 # Statements of many items in one transaction

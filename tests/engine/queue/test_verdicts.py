@@ -285,7 +285,7 @@ async def test_suspect_that_runs_when_its_process_dies_is_dead(bench: Bench, wai
     assert suspects.going == [suspect]
     await bench.store.rescue_owned(await bench.store.owners(), 100)
     row = await bench.row(suspect)
-    assert (row["status"], row["error"]) == ("failed", "its worker died 3 times while it ran")
+    assert (row["status"], row["error"]) == ("failed", "its worker died 3 times while running it")
     suspects.go_on.set()
     await settle()
 

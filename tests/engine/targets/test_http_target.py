@@ -201,7 +201,7 @@ async def test_broken_connection_is_not_retried() -> None:
     async with server(handler) as url:
         ending = await delivered(url, grace=5)
     assert len(calls) == 1
-    assert (ending.error or "").startswith("the connection was lost before the answer came")
+    assert (ending.error or "").startswith("the connection was lost before the answer arrived")
 
 
 async def test_endless_answer_is_cut() -> None:

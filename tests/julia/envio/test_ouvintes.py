@@ -181,7 +181,7 @@ async def test_messages_wait_while_a_person_has_the_conversation(office: Office,
     assert (row["status"], row["tentativas"], row["erro"]) == (
         "pendente",
         0,
-        "a person of the team has taken over the conversation",
+        "a team member has taken over the conversation",
     )
     assert (await office.message(written))["status"] == "enviada"
 
@@ -255,7 +255,7 @@ async def test_message_queued_by_a_trigger_waits_after_the_switch_changes(
     await office.works()
     row = await office.message(id)
     assert (office.line.receipts, row["status"], row["tentativas"]) == ([], "pendente", 0)
-    assert row["erro"] == f"the switch {switch} holds back the messages of this automatic trigger"
+    assert row["erro"] == f"switch {switch} is holding back messages from this automatic trigger"
     await switches.set(switch, switch != "pilot_mode", by="ana", reason="-", now=office.clock.now())
     await office.later(10 * MINUTE)
     await office.works()

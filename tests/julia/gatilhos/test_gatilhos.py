@@ -250,7 +250,7 @@ async def test_message_queued_before_a_switch_changed_waits_until_it_changes_bac
     await office.works()
     (message,) = await messages(office)
     assert (message["status"], office.line.receipts) == ("pendente", [])
-    assert message["erro"] == f"the switch {key} holds back the messages of this automatic trigger"
+    assert message["erro"] == f"switch {key} is holding back messages from this automatic trigger"
     (held,) = (each for each in await triggers(office).listar() if each.gatilho is gatilho)
     assert (held.suspenso_por, held.na_fila, held.enviados) == (key, 1, 0)
     assert [each.facts for each in (await triggers(office).ask()).findings] == [{"count": 1}]

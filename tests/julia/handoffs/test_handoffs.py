@@ -432,7 +432,7 @@ async def test_message_whose_worker_was_killed_three_times_is_left_to_a_person(
         await handoffs(office).confirmar(opened.id, por="gestora", motivo="-")
     await write(
         office.work.database,
-        "UPDATE fila_mensagens SET status = 'erro', erro = 'its worker died 3 times while it ran' WHERE tipo = :tipo"
+        "UPDATE fila_mensagens SET status = 'erro', erro = 'its worker died 3 times while running it' WHERE tipo = :tipo"
         " AND status = 'pendente'",
         tipo=tipo,
     )

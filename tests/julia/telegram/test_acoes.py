@@ -109,7 +109,7 @@ async def test_reasons_over_http_have_a_code_and_the_language_of_the_reader(
     english, portuguese = [
         (await api.get(f"/mensagens/{id}", headers=language)).json() for language in (ENGLISH, PORTUGUESE)
     ]
-    assert english["erro"] == "Telegram accepts no send_text of this account for 300s"
+    assert english["erro"] == "Telegram accepts no send_text from this account for 300s"
     assert portuguese["erro"] == "o Telegram não aceita send_text desta conta por 300 s"
     for seen in (english, portuguese):
         assert (seen["erro_code"], seen["erro_facts"]) == ("telegram_flood", {"metodo": "send_text", "seconds": 300})

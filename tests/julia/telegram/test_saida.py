@@ -64,7 +64,7 @@ async def test_flood_is_stored_for_the_account_and_the_method_and_ends_without_a
     assert str(wait["conta_id"]) == conta
     await write(office.database, "UPDATE fila_mensagens SET agendar_para = :at", at=_past(office))
     await office.works()
-    assert "no send_text of this account for 300s" in str(decode((await office.message(id))["erro"]))
+    assert "no send_text from this account for 300s" in str(decode((await office.message(id))["erro"]))
     assert wait["ate"] > office.work.clock.now() + timedelta(seconds=290)
 
 
@@ -144,7 +144,7 @@ async def test_pause_of_the_queue_holds_telegram_only(office: Escritorio) -> Non
     ("switch", "hour", "why"),
     [
         ("safe_mode", 11, "switch safe_mode is on"),
-        ("pilot_mode", 11, "the switch pilot_mode holds back the messages of this automatic trigger"),
+        ("pilot_mode", 11, "switch pilot_mode is holding back messages from this automatic trigger"),
         (None, 23, "outside the sending hours"),
     ],
 )

@@ -105,7 +105,7 @@ def discard(
             problem=Reason("discard_what", "it is not clear what to discard"),
             next_step=Reason(
                 "discard_what_next",
-                "give the id of a dead item, or --waiting to cancel the items that wait in a queue that no worker serves",
+                "give the id of a dead item, or --waiting to cancel the items waiting in a queue that no worker serves",
             ),
         )
     if id:
@@ -240,8 +240,8 @@ async def _find_items(
     found = _find_queue(ctx, queue)
     if found.table.name != TASKS.name:
         raise ConfigError(
-            problem=Reason("queue_untagged", "the items of queue {queue} have no tags and keys of tasks", queue=queue),
-            next_step=Reason("queue_untagged_next", "leave --tag and --key out, or name a queue of tasks"),
+            problem=Reason("queue_untagged", "items in queue {queue} have no task tags or keys", queue=queue),
+            next_step=Reason("queue_untagged_next", "omit --tag and --key, or name a queue that holds tasks"),
         )
     async with ctx.work() as work:
         rows = await work.find_tasks(queue, limit, tag=tag, key=key)
@@ -274,10 +274,10 @@ async def _repeat_step(ctx: CliContext, source: str, step: Callable[[SqlQueue], 
         living = (await work.beats.read_signs(within=FORGOTTEN_AFTER, now=work.now())).living_loops
         if source in work.queues or f"worker:{source}" in living:
             raise ConfigError(
-                problem=Reason("queue_served", "queue {queue} is served", queue=source),
+                problem=Reason("queue_served", "a worker serves queue {queue}", queue=source),
                 next_step=Reason(
                     "queue_served_next",
-                    "only items of a queue that no worker serves are moved or cancelled; `batuta queue list` lists such queues",
+                    "only items of a queue that no worker serves can be moved or cancelled; `batuta queue list` lists such queues",
                 ),
             )
         through, total = await _open_unserved(ctx, source), 0

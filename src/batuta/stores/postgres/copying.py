@@ -105,7 +105,7 @@ async def replacement(
                     why=Reason("restore_connected", "open connections of this program: {count}", count=others),
                     next_step=Reason(
                         "restore_connected_step",
-                        "stop every process, then repeat; with --force, processes that still run lose their leases",
+                        "stop every process, then repeat; with --force, processes that are still running lose their leases",
                     ),
                 )
             if there := await present(connection, ours):

@@ -31,8 +31,8 @@ MOST_SORTED = 1_000
 MOST_GROUPS = 500
 # The state that operators see for a leased row in a table that has no running value.
 RUNNING = "running"
-WORKER_DIED = define("worker_died", "its worker died while it ran")
-WORKER_DIED_OFTEN = define("worker_died_often", "its worker died {count} times while it ran")
+WORKER_DIED = define("worker_died", "its worker died while running it")
+WORKER_DIED_OFTEN = define("worker_died_often", "its worker died {count} times while running it")
 _COUNT = 987_654_321  # a placeholder number in an encoded reason, which an SQL expression replaces
 
 

@@ -11,7 +11,7 @@ from batuta.tasks.batch import BatchProgress
 SHOWN = 10
 BATCH_OVER = define(
     "batch_over",
-    "the state of this batch has changed, and the action is no longer possible: open the page of the queues again",
+    "this batch has changed its state, so the action is no longer possible: open the Queues page again",
 )
 TONES = {
     "open": Tone.HELD,

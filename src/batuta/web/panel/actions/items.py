@@ -19,8 +19,8 @@ from batuta.tasks.task import AnyTask
 from batuta.web.panel.frame import CHOSEN
 from batuta.web.problems import Problem
 
-NOTHING_CHOSEN = define("nothing_chosen", "no item is selected: select items on the page of the queue")
-OPERATION_ENDED = define("operation_ended", "this operation has ended: open the page of the queue again")
+NOTHING_CHOSEN = define("nothing_chosen", "no item is selected: select items on the queue's page")
+OPERATION_ENDED = define("operation_ended", "this operation has ended: open the queue's page again")
 # Maps each criterion of a filter to the name of its field in the address.
 FIELDS_OF = {"name": "nome", "error": "erro", "key": "chave", "tag": "etiqueta"}
 # Maps each filter field of a bulk action to the option of its command.

@@ -18,9 +18,7 @@ from batuta.kernel.spans import read_span
 from batuta.web.context import state_of
 from batuta.web.panel.frame import show, words_of
 
-TOKEN_ENDED = define(
-    "token_ended", "this token does not exist, has expired or is revoked: open the page of tokens again"
-)
+TOKEN_ENDED = define("token_ended", "this token does not exist, has expired or is revoked: open the Tokens page again")
 TOKEN_BEYOND = define(
     "token_beyond", "a token cannot have more scopes than yours, and yours lacks {scopes}: ask a person who has them"
 )
