@@ -186,7 +186,7 @@ def test_command_of_an_application_that_is_not_found_says_where_to_go(
         ),
         (
             ("pause", "all", "--for", "2x"),
-            "--for não aceita esse valor: escreva como em 30m, 2h, 1d … 36500d. Veja `batuta pause --help`",
+            "valor inválido para --for: o formato esperado é 30m, 2h, 1d … 36500d. Veja `batuta pause --help`",
             "invalid value for --for: the expected form is 30m, 2h, 1d … 36500d. See `batuta pause --help`",
         ),
         (

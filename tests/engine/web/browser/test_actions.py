@@ -17,7 +17,9 @@ async def test_an_action_opens_as_a_dialog_from_the_keyboard_and_reports_its_res
     page = await dashboard.visit("/painel/tarefas/pulse")
     await page.keyboard.press("p")
     dialog = page.locator("dialog.sheet[open]")
-    await expect(dialog).to_contain_text("A pausa vale para: tarefa agendada pulse. Nenhum trabalho novo começa;")
+    await expect(dialog).to_contain_text(
+        "A pausa vai valer para: tarefa agendada pulse. Nenhum trabalho novo vai começar;"
+    )
     await dialog.get_by_label("Motivo").fill("teste")
     await dialog.get_by_role("button", name="Pausar").click()
     await expect(page.get_by_role("status").filter(has_text="Pausa ativa: tarefa agendada pulse.")).to_be_visible()
