@@ -400,5 +400,5 @@ async def _execute(url: str, statement: str) -> None:
 def test_option_that_belongs_before_the_command_is_reported_as_such(batuta: Command) -> None:
     code, _, err = batuta("jobs", "--lang", "en")
     assert code == 2
-    assert "the option --lang comes before the command" in err
+    assert "write the option --lang before the command" in err
     assert "Número de workers" in batuta("up", "--help")[1]

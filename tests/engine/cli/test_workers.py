@@ -168,7 +168,7 @@ def test_jobs_warns_that_its_version_does_not_fire(batuta: Command) -> None:
     asyncio.run(deployed())
     assert json.loads(batuta(*ENGLISH, "jobs", "--json")[1])["fires"] is False
     out = batuta(*ENGLISH, "jobs")[1]
-    assert "do not fire now: the schedules of another release" in out
+    assert "are not firing: the schedules of another release" in out
     assert "`batuta workers`" in out
 
 

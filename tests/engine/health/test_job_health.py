@@ -71,7 +71,7 @@ def test_job_that_always_fails_is_stale_with_its_reason() -> None:
 
 
 def test_job_that_never_ran_is_stale() -> None:
-    assert judged(Facts(expected_since=LONG_AGO), answered=False).why == "it never ran"
+    assert judged(Facts(expected_since=LONG_AGO), answered=False).why == "it has never run"
     assert judged(Facts(), answered=False).why == "no scheduler has ever been seen"
     assert judged(Facts(), is_expected=False, answered=False).state is JobState.WAITING
 

@@ -51,6 +51,6 @@ async def test_tasks_are_found_by_tag_and_key_and_say_which_limit_they_wait_for(
         shown = (await client.get(f"/tasks/{second.id}")).json()
         assert keyed["waits_for_code"] == shown["waits_for_code"] is not None
         page = await client.get(f"/painel/filas/default/{second.id}", headers={"Accept-Language": "en"})
-        assert "Why it waits" in page.text
+        assert "Why the item is waiting" in page.text
         assert (await client.get("/tasks")).status_code == 409
         assert (await client.get("/tasks", params={"tag": "mail", "queue": "mial"})).status_code == 404
