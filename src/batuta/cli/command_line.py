@@ -1,4 +1,6 @@
-"""The commands, roles and texts that an application adds. ``batuta`` can read them before it builds the application."""
+"""The commands, roles and texts that an application adds to ``batuta``. They can be read before the application is
+built.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
@@ -30,8 +32,8 @@ class CommandLine:
 
 
 def import_command(command: "Command") -> Any:
-    """Return the function of a command or, for a command group, a mapping of names to functions. A command given as the
-    string ``module:object`` is imported.
+    """Return the function that implements a command; import it if it is given as ``module:object``. For a command
+    group, return a mapping of subcommand names to functions.
     """
     if isinstance(command, Mapping):
         return {word: import_command(each) for word, each in command.items()}

@@ -78,7 +78,7 @@ class CliContext:
         return self._err
 
     def work(self) -> "Batuta":
-        """Return the complete application, which the first call loads."""
+        """Return the complete application. The first call loads it."""
         if self.unloaded is not None:
             raise self.unloaded  # a second import would repeat the declarations and hide this error
         if self._work is None:
@@ -172,7 +172,7 @@ class CliContext:
         self.say_wrong(self.texts().error(error))
 
     def ask(self, act: "Callable[[Batuta], Awaitable[T]]") -> T:
-        """Open the application, run ``act``, close the application and return the result."""
+        """Open the application, run ``act``, close the application, and return the result of ``act``."""
         return wait_for(self._ask(act))
 
     async def _ask(self, act: "Callable[[Batuta], Awaitable[T]]") -> T:

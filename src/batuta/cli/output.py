@@ -50,7 +50,7 @@ class OutputMux:
         self._writing.start()
 
     def say(self, name: str, line: str) -> None:
-        """Queue an output line of the process ``name``. Never blocks."""
+        """Queue a line of output from the process ``name``. Never blocks."""
         if self._dropped and not self._put(f"… {self._dropped} lines dropped: the terminal was too slow"):
             self._dropped += 1
             return
@@ -61,7 +61,7 @@ class OutputMux:
         self._put(line)
 
     def stream(self, name: str) -> TextIO:
-        """Return a file-like object that queues each line written to it as a line of the process ``name``."""
+        """Return a file-like object. Each line written to it is queued as output from the process ``name``."""
         return _OutputStream(self, name, self._out.isatty())
 
     def close(self) -> None:

@@ -374,8 +374,8 @@ def _join_values(value: object) -> object:
 
 
 def _split(command: Any, argv: Sequence[str]) -> tuple[str, Any, list[str]]:
-    """Find the command in the words that the operator typed. Return its path, the command itself, and the remaining
-    words.
+    """Find the command in the words that the operator typed. Return the full name of the command, the command itself,
+    and the remaining words.
     """
     names, rest = ["batuta"], list(argv)
     for place, word in enumerate(argv):
@@ -419,8 +419,8 @@ def tree(ctx: CliContext) -> typer.Typer:
 
 def tree_for(ctx: CliContext, argv: Sequence[str]) -> typer.Typer:
     """Return a tree that contains only the command that the operator typed. If the operator typed no known command,
-    return a tree for the help: it contains the names of all commands, but imports none of them, because the imports
-    would take longer than most commands run.
+    return a tree for displaying help. That tree contains the names of all commands but imports none of them, because
+    the imports would take longer than most commands run.
     """
     named, names = _find_command(argv), _names(ctx)
     if named is None or named not in names:

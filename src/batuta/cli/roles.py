@@ -182,7 +182,7 @@ async def close_soon(closing: Awaitable[None]) -> None:
 
 
 def longest_stop(settings: EngineSettings) -> timedelta:
-    """Return how long the process of one role may take to shut down before its parent kills it."""
+    """Return how long a role's process may take to shut down before its parent kills it."""
     return timedelta(seconds=settings.batuta_drain_seconds) + EXIT_MARGIN
 
 
@@ -299,10 +299,10 @@ async def run_role(
     stops_within: timedelta,
     service: str | None = None,
 ) -> None:
-    """Run a process, and log when it starts and ends.
+    """Run a role in this process, and log when the process starts and ends.
 
-    ``stops_within`` is the longest time that a shutdown may take, which is reported to systemd. ``service`` is the name
-    in the log; None means the role's name.
+    ``stops_within`` is the longest time that a shutdown may take; it is reported to systemd. ``service`` is the
+    process's name in the log; None means the role's name.
     """
     begin_logging(
         work.events, settings, service=service or role, stream=stream, zone=work.zone, wording=work.extension.wording

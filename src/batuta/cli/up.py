@@ -195,7 +195,7 @@ async def _answer(tree: ProcessTree) -> Part:
 
 
 def command_here() -> str:
-    """Return how an operator can call this command in another terminal: by its name, or by its path from the current
+    """Return the command that starts ``batuta`` in another terminal: its name, or its path relative to the current
     folder.
     """
     return "batuta" if shutil.which("batuta") else os.path.relpath(Path(sys.executable).with_name("batuta"))

@@ -1,4 +1,4 @@
-"""Decides at every due instant, under a lock, whether the fire runs, and starts the run.
+"""Decides under a lock, at every instant at which a job is due, whether the job runs, and starts the run.
 
 The dispatcher wakes at least every second, so that it notices a changed clock, profile or window. It does not wait for
 the runs that it started. Any number of dispatchers may run on one database: the first dispatcher records a fire as
@@ -82,7 +82,7 @@ class Dispatcher:
 
     @property
     def next_at(self) -> datetime:
-        """When to check a job next, according to this process's clock."""
+        """The earliest instant at which any job must be checked, according to this process's clock."""
         return self._agenda.next() - self._ahead
 
     async def tick(self) -> Pace:

@@ -59,7 +59,7 @@ def find_holding_switch(job: Job, switches: Mapping[str, Switch], now: datetime)
 
 
 def possible_holds(job: Job) -> list[str]:
-    """Return the reasons that each rule of the job gives while it holds the job."""
+    """Return, for each rule that can hold the job back, the reason that operators see while the rule holds it."""
     return [
         _pause_reason(job, rule, (SWITCH_ON if rule.hold_when else SWITCH_OFF)(switch=rule.key, setting=""))
         for rule in rules_of(job)
@@ -250,8 +250,8 @@ class Fire:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How many times per day one job fires, before and after a change. ``reduction`` is a fraction: 0.5 means half as
-    many fires.
+    """The average number of fires per day, before and after a timetable change, for the job, group or hour that ``job``
+    names. ``reduction`` is a fraction: 0.5 means half as many fires.
     """
 
     job: str
@@ -279,7 +279,9 @@ def day_of(jobs: Collection[Job], day: date, zone: ZoneInfo) -> list[Fire]:
 
 
 def compare(before: Collection[Job], after: Collection[Job]) -> Comparison:
-    """Compare the fires of two timetables. A job is compared with the job that it replaces in the other timetable."""
+    """Compare the fires of two timetables, per job and per hour. A job that replaces another job is compared with that
+    job.
+    """
     old, new = _group_by_work(before), _group_by_work(after)
     works = dict.fromkeys(chain(old, new))
     per_job = tuple(

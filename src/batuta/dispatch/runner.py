@@ -38,7 +38,7 @@ DEFAULT_PLACES = 4
 
 
 class Lanes:
-    """Limits on concurrent runs per category. Categories in ``reserved`` have their own limit and are dispatched
+    """Limits on concurrent runs per category. Each category in ``reserved`` has a limit of its own and is dispatched
     first.
     """
 

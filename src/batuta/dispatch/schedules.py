@@ -77,7 +77,7 @@ def job_of(name: str, schedule: str, zone: ZoneInfo, **options: Any) -> Job:
 
 
 def next_look(job: Job, now: datetime) -> datetime | None:
-    """Return the instant at which the next fire of the job starts, or None if there is no further fire."""
+    """Return the instant at which the job's next run starts, or None if the job has no further fire."""
     at = next_start(job, now)
     return None if at >= FARTHEST else at
 
@@ -89,7 +89,7 @@ class DueSchedules(Protocol):
         """
 
     async def next_at(self) -> datetime | None:
-        """Return when the next schedule is due, according to this process's clock."""
+        """Return the instant at which the next schedule is due, according to this process's clock."""
 
 
 class ScheduleLoop:

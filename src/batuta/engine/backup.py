@@ -301,7 +301,7 @@ def _tables(work: Batuta) -> list[str]:
 
 
 def _missing(opened: ArchiveReader, known: Sequence[Migration], database: Database) -> list[Migration]:
-    """Return the migrations that this code has and the backup lacks. Raise BackupForeign if the backup has a migration
+    """Return the migrations that this code has and the backup lacks. Raises BackupForeign if the backup has a migration
     that this code lacks.
     """
     manifest = opened.manifest

@@ -352,8 +352,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return self.clock.now() if self._own_time else None
 
     def add_loop(self, loop: Loop, policy: LoopPolicy, *, role: str = "worker") -> None:
-        """Add a loop object to the processes that run a role. The decorator ``loop`` creates such an object from a
-        function or a class.
+        """Add a loop object to every process that runs the given role. The decorator ``loop`` creates such an object
+        from a function or a class.
         """
         self._loops.append((role, loop, policy))
 
@@ -531,7 +531,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         yield from self._app_queues.values()
 
     async def open(self) -> None:
-        """Open the database, apply missing migrations if configured, and check the schema and the project.
+        """Open the database, apply missing migrations if configured, and check that the schema is current and that the
+        database belongs to this project.
 
         If the application is already open, only count another user. ``close`` has an effect only when the last user
         calls it.

@@ -165,8 +165,8 @@ async def _report(context: TaskContext, progress: Any) -> None:
 
 
 async def _send_nothing(progress: Any) -> None:
-    """Do nothing. This function replaces the report function in a context that is sent to a child process, where the
-    child sets its own.
+    """Do nothing. A context is sent to a child process with this function in place of its report function; the child
+    then sets its own.
     """
 
 

@@ -1,4 +1,4 @@
-"""The methods of ``Batuta`` that declare a process's resources, and middleware around its work."""
+"""The methods of ``Batuta`` that declare the resources of a process and the middleware around its work."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
@@ -62,8 +62,8 @@ class HookDeclarations:
         return middleware
 
     def around_enqueue(self, middleware: SomeEnqueueMiddleware, /) -> SomeEnqueueMiddleware:
-        """Register middleware around every enqueue of tasks: a generator that yields the calls once. The decorator
-        returns the middleware unchanged.
+        """Register middleware that runs around every call that enqueues tasks. The middleware is a generator that
+        yields the enqueued task calls once. The decorator returns it unchanged.
         """
         self.tasks.around.add(middleware)
         return middleware

@@ -220,7 +220,7 @@ class Observability:
 def connections_of(
     url: str | None, settings: EngineSettings, queue_lease: Callable[[], timedelta], run_lease: timedelta
 ) -> Connections:
-    """Return the connections to a database. ``url`` is the address that the program passed; None means the setting
+    """Create the connections to a database. ``url`` is the address that the program passed; None means the setting
     DATABASE_URL.
     """
     direct = settings.database_direct_url

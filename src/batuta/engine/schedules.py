@@ -1,4 +1,4 @@
-"""``work.schedules``: create, edit, pause, delete and back-fill schedules while the program runs."""
+"""``work.schedules``: create, edit, pause, delete and backfill schedules while the program runs."""
 
 from collections.abc import Container, Mapping
 from dataclasses import replace
@@ -88,8 +88,8 @@ class Schedules:
         catch_up: CatchUp | Literal["skip", "latest", "all"] | None = None,
         by: str = PROGRAM,
     ) -> TaskSchedule:
-        """Change the given options of a schedule. The changed schedule applies from now on, so none of its earlier
-        instants fire.
+        """Change the given options of a schedule. The changed schedule applies only to the future: no past instant
+        fires because of the change.
         """
         given: dict[str, Any] = {
             "schedule": _text(name, cron, every, _aware(name, at, timezone))
@@ -139,8 +139,8 @@ class Schedules:
         return await self._store.all()
 
     def _check(self, name: str, task: AnyTask | TaskFunction | str, args: Mapping[str, Json]) -> dict[str, Any]:
-        """Return the name of the task and its arguments as JSON. Raises InvalidSchedule if the task cannot be called
-        with them.
+        """Return the task's name and the arguments as JSON. Raises InvalidSchedule if the task does not accept the
+        arguments.
         """
         known = self._tasks.get(task)
         try:

@@ -93,7 +93,7 @@ class FieldKind(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
     """A field of an action's form. ``label`` and ``hint`` are keys of translated texts; ``choices`` maps each value to
-    such a key.
+    the key of its translated text.
     """
 
     name: str

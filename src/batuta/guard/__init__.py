@@ -1,1 +1,3 @@
-"""Guards decide whether work may start now. The engine calls them before a claim and again immediately before the effect."""
+"""Guards decide whether work may start now. The engine calls them before it claims the work, and again immediately
+before the work has an external effect.
+"""

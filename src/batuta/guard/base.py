@@ -112,15 +112,15 @@ class Guard(Protocol):
 
 
 def effect_of_status(status: int) -> Effect:
-    """Return the result of a call (an ``Effect``) that ended with this HTTP status."""
+    """Return the ``Effect`` (the result) of a call that ended with this HTTP status."""
     if status in PASSING or status >= 500:
         return Effect.BROKE
     return Effect.MISTAKE if status >= 400 else Effect.WORKED
 
 
 def effect_of_error(error: BaseException) -> Effect:
-    """Return the result of a call (an ``Effect``) that raised this standard exception. A client library with its own
-    exceptions needs its own mapping.
+    """Return the ``Effect`` (the result) of a call that raised this standard exception. A client library that has its
+    own exceptions needs its own mapping.
     """
     if isinstance(error, ConnectionRefusedError):
         return Effect.UNREACHED

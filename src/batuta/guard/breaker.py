@@ -167,7 +167,7 @@ class CircuitStore(Protocol):
         """
 
     async def history(self, name: str | None, since: datetime, limit: int) -> list[Transition]:
-        """Return the transitions since the instant ``since``, newest first."""
+        """Return the transitions since the given time, newest first."""
 
 
 def fresh(rule: CircuitRule, name: str) -> Circuit:
@@ -229,8 +229,8 @@ def trip(circuit: Circuit, rule: CircuitRule, reason: str, now: datetime) -> Cir
 
 
 def force_open(circuit: Circuit, lasts: timedelta, reason: str, now: datetime) -> CircuitChange:
-    """Open the circuit by hand for the time ``lasts``, at most LONGEST_RESET. After that, a probe decides whether the
-    circuit closes.
+    """Open the circuit by hand for the duration ``lasts`` (at most LONGEST_RESET). After that, a probe decides whether
+    the circuit closes.
     """
     return CircuitChange(_open(circuit, min(lasts, LONGEST_RESET), now), reason)
 

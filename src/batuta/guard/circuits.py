@@ -85,8 +85,8 @@ class Circuits:
         return after
 
     async def open(self, name: str, *, lasts: timedelta | None, by: str, reason: str = "") -> Circuit:
-        """Open a circuit by hand for the time ``lasts``. None means the reset time in the circuit's rule. The
-        reason is stored in the circuit's history.
+        """Open a circuit by hand for the duration ``lasts``. If it is None, the reset time in the circuit's rule
+        applies. ``reason`` is stored in the circuit's history.
         """
         rule = self.rule_of(name)
         why = decisions.OPENED_BECAUSE(by=by, reason=reason) if reason else decisions.OPENED_BY(by=by)
@@ -197,8 +197,8 @@ class Breaker:
 
 @dataclass(frozen=True, slots=True)
 class BreakerTicket:
-    """Ticket for an admitted call. If the store is unavailable, the report is dropped; the next call sends a report of
-    its own.
+    """Ticket for an admitted call. If the store is unavailable, the ticket's report is dropped, because every later
+    call reports its result too.
     """
 
     breaker: Breaker

@@ -6,7 +6,8 @@ hub assesses health every half minute while health is good, and at every tick ot
 sends the alert, so that a failed delivery is retried and another process can continue after a crash. While the database
 is down, the last holder sends one alert about the database and stores it later.
 
-The dead man's switch pings an outside service while the dispatcher works. If the pings stop, that service alerts.
+The dead man's switch pings an outside service while the dispatcher works normally. If the pings stop, that service
+raises an alarm.
 """
 
 import asyncio

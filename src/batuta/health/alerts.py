@@ -2,8 +2,8 @@
 a cool-down, or immediately if the cause becomes worse.
 
 A finding that another finding explains causes no alert. Alerts below critical wait for working hours. A cause that ends
-and returns within its cool-down is announced only once. Incidents record periods of critical health. Changes of health
-open and close incidents, and operators may add incidents.
+and returns within its cool-down is announced only once. Incidents record periods of critical health. A change in health
+opens or closes an incident, and operators may add incidents.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -244,8 +244,8 @@ class IncidentStats:
 
 
 def stats(incidents: Sequence[Incident], since: datetime, until: datetime) -> IncidentStats:
-    """Compute statistics of the incidents that overlap the period. Downtime is the time during which at least one
-    critical incident was open.
+    """Compute statistics of the incidents that overlap the time from ``since`` to ``until``. Downtime is the time
+    during which at least one critical incident was open.
     """
     resolved = [each.duration_seconds for each in incidents if each.duration_seconds is not None and each.resolved_at]
     severities = sorted({each.to_status for each in incidents})
@@ -263,8 +263,8 @@ def stats(incidents: Sequence[Incident], since: datetime, until: datetime) -> In
 
 
 def _total_time(incidents: Sequence[Incident], since: datetime, until: datetime) -> timedelta:
-    """Return the total time that the incidents cover within the period. Time that overlapping incidents share is
-    counted once.
+    """Return how much of the time from ``since`` to ``until`` the incidents cover. Time that overlapping incidents
+    share is counted once.
     """
     total, reached = timedelta(0), since
     for each in sorted(incidents, key=lambda incident: incident.started_at):

@@ -149,7 +149,9 @@ class Signs:
 
     @property
     def living_loops(self) -> frozenset[str]:
-        """The names of all loops that working processes run, except loops that fail repeatedly."""
+        """The names of all loops that run in live processes with a responding event loop, except loops that fail
+        repeatedly.
+        """
         return frozenset(
             name
             for beat in self.beats
@@ -159,7 +161,9 @@ class Signs:
         )
 
     def slots(self, loops: Collection[str]) -> int:
-        """Return how many items the working processes can run in the given loops at the same time."""
+        """Return how many items the given loops can run at the same time, in all live processes with a responding event
+        loop.
+        """
         working = (beat for beat in self.beats if beat.works(self.now))
         return sum(seen.concurrency or 0 for beat in working for name, seen in beat.loops.items() if name in loops)
 
@@ -175,7 +179,7 @@ class Beats(Protocol):
     """Interface of the heartbeat store."""
 
     async def read_signs(self, *, within: timedelta, now: datetime | None = None) -> Signs:
-        """Read the heartbeats of every process that sent one within the period ``within``."""
+        """Read the latest heartbeat of every process whose heartbeat is not older than ``within``."""
         ...
 
 

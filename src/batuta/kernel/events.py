@@ -415,8 +415,8 @@ class ItemCrashed(Event):
 
 
 class CallRejected(Event):
-    """A call or a result in Redis is not valid JSON, so the engine did not write it and ignores it. ``size`` is in
-    bytes.
+    """A call or a result in Redis is not valid JSON, so it cannot come from the engine, and the engine ignores it.
+    ``size`` is in bytes.
     """
 
     size: int

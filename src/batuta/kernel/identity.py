@@ -108,8 +108,8 @@ def has_process(pid: int) -> bool:
 
 
 def verdict(process: ProcessIdentity, here: ProcessIdentity, processes: Processes) -> Verdict:
-    """Return whether ``process`` is alive or dead, or that this is unknown. ``here`` is the identity of the calling
-    process.
+    """Return whether ``process`` is alive or dead, or UNKNOWN if neither can be proven. ``here`` is the identity of the
+    calling process.
     """
     if not process.is_provable or (process.host, process.place) != (here.host, here.place):
         return Verdict.UNKNOWN

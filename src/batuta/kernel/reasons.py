@@ -122,7 +122,7 @@ _TWO = define("two_reasons", "{first}; {second}")
 
 
 def join(reasons: Sequence[str]) -> str:
-    """Return one reason that contains several reasons."""
+    """Combine several reasons into one."""
     first, *others = reasons
     return _TWO(first=first, second=join(others)) if others else first
 

@@ -40,8 +40,8 @@ LONGEST_REST = timedelta(seconds=5)
 
 
 async def first_of(*awaitables: Awaitable[Any]) -> int:
-    """Wait until one awaitable ends and cancel the others. Return the index of the one that ended, or raise its
-    error.
+    """Wait until the first awaitable ends, and cancel the others. Return the index of the awaitable that ended; if it
+    failed, raise its error.
     """
     tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
     try:

@@ -36,8 +36,8 @@ class HostLog:
 
 @asynccontextmanager
 async def log_to_host(events: Fanout, wording: Wording | None) -> AsyncIterator[None]:
-    """Log the events while the ``async with`` block runs. If no handler would receive them, write them to standard
-    error.
+    """Write the engine's events to standard ``logging`` while the ``async with`` block runs. If no handler would
+    receive them, write them to standard error.
     """
     log = HostLog(wording or Wording())
     events.subscribe(log)
@@ -50,8 +50,8 @@ async def log_to_host(events: Fanout, wording: Wording | None) -> AsyncIterator[
 
 @contextmanager
 def log_if_silent(events: Fanout, wording: Wording | None) -> Iterator[None]:
-    """Log the events while the ``with`` block runs, unless this process already logs them. If the program has no
-    handler, Python writes the warnings to standard error.
+    """Write the engine's events to standard ``logging`` while the ``with`` block runs, unless this process already logs
+    them. If the program has no handler, Python writes warnings and errors to standard error.
     """
     if events.has(HostLog, LogSubscriber):
         yield

@@ -42,8 +42,8 @@ class LineCollector:
         self.waiting: deque[LogLine] = deque(maxlen=MOST_WAITING)
 
     def begin(self, wake: Callable[[], None]) -> None:
-        """Start collecting lines. ``wake`` is called when lines are waiting to be written, possibly from another
-        thread.
+        """Start collecting log lines. ``wake`` is called, possibly from another thread, when lines are waiting to be
+        written.
         """
         self._keepers.append(wake)
         if self._before is None:
@@ -112,8 +112,8 @@ def text_of(record: logging.LogRecord) -> str:
 
 
 class LineKeeper:
-    """Writes the collected lines half a second after the first of them arrived. While the database is unavailable, the
-    lines wait.
+    """Loop that writes the collected log lines, half a second after the first of them arrived. While the database is
+    unavailable, the lines wait.
     """
 
     name = "log-lines"

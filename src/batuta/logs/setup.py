@@ -191,7 +191,7 @@ def _renderer(format: str, stream: TextIO, colour: bool | None, zone: tzinfo) ->
     )
 
     def render_line(logger: WrappedLogger, method: str, line: EventDict) -> str:
-        """Render a log line without the fields that a terminal does not need."""
+        """Render a log line for a terminal, without the service, the engine's logger name and the span id."""
         line["timestamp"] = f"{datetime.fromisoformat(line['timestamp']).astimezone(zone):%H:%M:%S}"
         del line["service"]
         if line["logger"] == LOGGER:

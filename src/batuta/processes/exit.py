@@ -39,8 +39,8 @@ def run_to_exit(
     timeout: float = EXIT_GRACE,
     exit: Callable[[int], None] = exit_now,
 ) -> int:
-    """Run the main coroutine and return the exit code. ``held`` is called with the names of tasks or threads that are
-    blocking the exit.
+    """Run the main coroutine and return the exit code. If tasks or threads block the exit, ``held`` is called with
+    their names.
     """
     before = frozenset(threading.enumerate())
     forced_exit = _ForcedExit(before, held, timeout, exit)
@@ -62,7 +62,9 @@ async def _run(main: Coroutine[Any, Any, int | None], forced_exit: "_ForcedExit"
 
 @dataclass(eq=False)
 class _ForcedExit:
-    """Forces the process to exit, from a daemon thread. A normal exit would wait for every other thread."""
+    """Forces the process to exit after ``timeout`` seconds. It does so from a daemon thread, because a normal exit
+    would wait for every other thread.
+    """
 
     before: Collection[threading.Thread]
     held: Callable[[str], None]

@@ -107,8 +107,8 @@ class NotifySocket:
 
     @classmethod
     def open(cls) -> Self | None:
-        """Open the socket. Return None if the system cannot identify senders, because then a missing heartbeat proves
-        nothing.
+        """Open the socket. Return None on systems that do not report the sender of a datagram, because a heartbeat
+        could not be attributed to a child there.
         """
         if sys.platform != "linux":
             return None

@@ -85,7 +85,7 @@ def _descriptor(pid: int) -> int | None:
 
 
 def _has_ended(descriptor: int) -> bool:
-    """Return whether the process that a descriptor refers to has ended with all its threads."""
+    """Return whether the process behind a descriptor has ended, including all its threads."""
     asking = select.poll()
     asking.register(descriptor, select.POLLIN)
     return bool(asking.poll(0))

@@ -70,7 +70,7 @@ class RestartStore(Protocol):
         """Add a restart and return its id. ``now=None`` means the database's time."""
 
     async def since(self, since: datetime, *, limit: int = 100) -> Sequence[Restart]:
-        """Return the restarts since an instant, newest first."""
+        """Return the restarts recorded since a given time, newest first."""
 
 
 EXIT_CONFIG = 2  # exit code for a configuration error, which a restart cannot fix

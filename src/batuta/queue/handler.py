@@ -36,7 +36,7 @@ class ItemHandler:
 
     def settlement_of(self, attempt: int, outcome: object, retry: RetryPolicy | None = None) -> Settlement:
         """Return the settlement for an outcome, including the retention of a finished item. ``retry`` replaces the
-        handler's policy.
+        handler's retry policy.
         """
         settlement = self.settle(attempt, outcome, retry or self.retry)
         if settlement.state is ItemState.READY:

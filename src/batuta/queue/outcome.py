@@ -340,7 +340,7 @@ def give_back() -> Settlement:
 
 
 def put_off(wait: timedelta) -> Settlement:
-    """Return the settlement for an item that must run alone and is postponed by ``wait``, because other handlers are
+    """Return the settlement that postpones an item by ``wait``, because the item must run alone and other handlers are
     running.
     """
     return Settlement(state=ItemState.READY, wait=wait, gives_back=True, error=WAITS_ALONE(), untried=True)

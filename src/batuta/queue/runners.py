@@ -41,7 +41,7 @@ class Runners:
         self._items.append(running)
 
     def start(self) -> None:
-        """Start the added items in the next iteration of the event loop."""
+        """Start running the added items in the next iteration of the event loop."""
         if self._items and not self._fresh:
             self._spawn()
 

@@ -93,7 +93,7 @@ class Unsettled:
 
     @property
     def returns_soon(self) -> bool:
-        """Whether any waiting settlement will make its item ready again."""
+        """Whether any waiting settlement would make its item ready to be claimed again."""
         return any(settlement.state is ItemState.READY for _, settlement in self._waiting)
 
     def __bool__(self) -> bool:
@@ -172,7 +172,7 @@ class Unsettled:
         return 0
 
     def progress(self) -> None:
-        """Allow twice as many settlements in the next batch, because a batch was written."""
+        """Record that a batch was written, and allow twice as many settlements in the next batch."""
         if self._at_most is not None:
             self._at_most = self._at_most * 2 if self._waiting else None
 

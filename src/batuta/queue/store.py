@@ -98,7 +98,9 @@ class QueueStore(Protocol):
         """
 
     async def lapsing(self, within: timedelta, limit: int) -> Sequence[Lapsing]:
-        """Return leases that have expired or will expire within this time, except leases whose rows are locked."""
+        """Return up to ``limit`` leases that have expired or will expire within the given time, except leases on locked
+        rows.
+        """
 
     async def rescue(self, limit: int, only: Sequence[Lapsing] | None = None) -> Sequence[Rescued]:
         """Release items whose lease has expired, and count a crash for each. Items that exceed the crash limit become

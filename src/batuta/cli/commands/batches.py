@@ -1,4 +1,4 @@
-"""The commands ``batuta batches``: sets of tasks that are counted and cancelled together."""
+"""The ``batuta batches`` commands. A batch is a set of tasks that are counted and cancelled together."""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,4 @@
-"""The commands ``batuta bulk``: change every queue item that matches a filter. A worker makes the changes."""
+"""The ``batuta bulk`` commands, which change every queue item that matches a filter. A worker makes the changes."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, TypeAlias
@@ -70,8 +70,8 @@ def _begin(
     older_than: str | None,
     as_json: bool,
 ) -> None:
-    """Start a bulk operation on the items that match the filter: name, error group, key and tag (``criteria``), and
-    age. Exit with FAILED if no item matches.
+    """Start a bulk operation on the matching items. ``criteria`` contains the name, error group, key and tag to match,
+    or None for each criterion that is not used. Exit with FAILED if no item matches.
     """
     _require_queue(ctx, queue)
     age = None if older_than is None else read_span(older_than)

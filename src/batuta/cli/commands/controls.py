@@ -100,8 +100,8 @@ def switch_key(work: Batuta, word: str) -> str:
 def find_remaining_holds(
     jobs: Collection[Job], key: str, switches: Mapping[str, Switch], now: datetime
 ) -> RemainingHolds:
-    """Return the switches that still hold jobs back after the switch ``key`` was changed. Only jobs that depend on
-    ``key`` are considered.
+    """Return the switches that still hold jobs back after an operator changed the switch ``key``. Only jobs that depend
+    on ``key`` are considered.
     """
 
     def holds(rule: SwitchRule) -> bool:

@@ -64,8 +64,8 @@ async def _has_ended(work: Batuta, id: str) -> bool:
 
 
 async def _whole_id(work: Batuta, written: str) -> str:
-    """Return the full id that begins with ``written``, among the items that have stored log lines. If none of them
-    matches, return ``written`` unchanged.
+    """Return the full id of the item whose id begins with ``written``. Only items with stored log lines are searched.
+    If none matches, return ``written`` unchanged.
     """
     between = id_range(written)
     if is_uuid(written) or between is None:

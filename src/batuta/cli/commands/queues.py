@@ -217,10 +217,10 @@ async def _count_queues(ctx: CliContext) -> tuple[list[dict[str, Any]], list[dic
 
 
 async def _list_items(ctx: CliContext, queue: str, state: str | None, limit: int) -> tuple[str, list[dict[str, Any]]]:
-    """Return a state, and the items of a queue that are in this state.
+    """Return a pair: an item state, and the queue's items in that state.
 
-    ``state`` is either a state that every queue has or a state that only this queue's table uses. If it is None, list
-    the dead items, or the ready items if no worker serves the queue.
+    ``state`` is either a state that every queue has or a state that only this queue's table uses. If it is None, choose
+    dead items, or ready items if no worker serves the queue.
     """
     async with ctx.work() as work:
         unserved = None if queue in work.queues else await _open_unserved(ctx, queue)
@@ -250,7 +250,9 @@ async def _find_items(
 
 
 async def _open_unserved(ctx: CliContext, source: str) -> SqlQueue:
-    """Return an object to list and change the items of ``source``, a queue that this release does not serve."""
+    """Return an object with which operators list and change the items of ``source``, a queue that this release does not
+    serve.
+    """
     unserved = {items.queue: through for items, through in await ctx.work().unserved.all()}
     if source not in unserved:
         raise unknown("queue", source, [*ctx.work().queues, *unserved])
@@ -355,8 +357,8 @@ def _queues_table(ctx: CliContext, found: list[dict[str, Any]], unserved: list[d
 
 
 def state_word(texts: Texts, state: str) -> str:
-    """Return the word for a queue's state in the operator's language. If there is no translation, return the state as
-    it is stored.
+    """Return the name of an item's state in the operator's language. If there is no translation, return the state as it
+    is stored.
     """
     return texts.get(f"item_state.{state}", state)
 

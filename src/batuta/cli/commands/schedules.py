@@ -1,4 +1,4 @@
-"""The commands ``batuta schedules``, which list and change the schedules in the database."""
+"""The ``batuta schedules`` commands, which list and change the schedules in the database."""
 
 import json
 from collections.abc import Awaitable, Callable

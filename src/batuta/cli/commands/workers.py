@@ -1,4 +1,6 @@
-"""The command ``batuta workers``: lists the running processes and the state of their loops, and restarts processes."""
+"""The ``batuta workers`` command, which lists the running processes with the state of their loops, and restarts
+processes.
+"""
 
 from collections.abc import Container, Sequence
 from datetime import datetime, timedelta
