@@ -87,7 +87,9 @@ Named = Annotated[
 
 
 def roles_of(work: Batuta, settings: EngineSettings, notifier: Notifier | None = None) -> dict[str, Role]:
-    """Return the application's roles by name. ``notifier`` reports readiness to the parent or systemd."""
+    """Return all roles of the application by name, including the engine's own. ``notifier`` reports readiness to the
+    parent or systemd.
+    """
     parent = notifier or Notifier()
     own = [
         Role("api", lambda stop: _serve_api(work, settings, stop, parent)),

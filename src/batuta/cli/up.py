@@ -1,4 +1,6 @@
-"""The command ``batuta up``: runs every role as a child process, monitors the children and restarts those that end."""
+"""The command ``batuta up``, which runs every role as a child process, monitors the children and restarts those that
+end.
+"""
 
 import asyncio
 import os
@@ -185,7 +187,9 @@ class _Up:
         return ChildSpec(role, argv, env, name)
 
     def _log_env(self) -> Mapping[str, str]:
-        """Return the log settings for a child. The child writes to a pipe, so it cannot detect the terminal itself."""
+        """Return the log settings for a child. The child writes to a pipe, so it cannot detect whether its lines end up
+        in a terminal.
+        """
         form = {"LOG_FORMAT": "pretty" if self._is_pretty else "json"}
         return form | ({"FORCE_COLOR": "1"} if self._is_coloured else {})
 

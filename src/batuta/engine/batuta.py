@@ -171,7 +171,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
     ) -> None:
         """Register a circuit breaker that all processes share.
 
-        Times are in seconds. A name such as ``printer:*`` is the rule for all circuits with that prefix.
+        Times are in seconds. If the name ends in ``:*``, as in ``printer:*``, the settings apply to every circuit whose
+        name begins with ``printer:``.
         """
         self.circuits.add(
             CircuitRule(
@@ -433,8 +434,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return await self.log_lines.prune(limit, now=self.clock.now(), longest=longest)
 
     async def _prune_rates(self, limit: int) -> int:
-        """Delete the rate-limit tokens that are older than the longest window of any limit, and return their number.
-        The longest window applies, because limits with the same key share tokens.
+        """Delete the rate-limit tokens that are older than the longest window of any limit. Return the number of
+        deleted tokens. The longest window applies, because limits with the same key share tokens.
         """
         longest = max((each.per for each in self.limits.values()), default=timedelta(0))
         return await self.rates.prune(spare=longest, limit=limit)
@@ -496,8 +497,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
             )
 
     async def work_once(self, queue: str, most: int, at_a_time: int | None = None) -> int:
-        """Run at most ``most`` due items of a queue, log their failures, and return the number of items. Other workers
-        may serve the queue at the same time.
+        """Run at most ``most`` due items of a queue, log their failures, and return the number of items that ran. Other
+        workers may serve the queue at the same time.
         """
         queues = {each.store.name: each for each in self._worker_queues()}
         if (served := queues.get(queue)) is None:

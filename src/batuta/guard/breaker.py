@@ -60,7 +60,7 @@ class CircuitState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircuitRule:
-    """Settings of a circuit. A ``name`` that ends in ``:*`` is one rule for all circuits with that prefix:
+    """Settings of a circuit. A rule whose ``name`` ends in ``:*`` applies to all circuits with that prefix:
     ``printer:*`` covers ``printer:1`` and ``printer:2``.
     """
 

@@ -202,7 +202,7 @@ class JobHealthQuery:
     ]  # returns the instant from which jobs that no scheduler has registered are expected to fire
 
     async def look(self, profile: str | None = None) -> JobsSeen:
-        """Assess every job in the profile ``profile``. None means the active profile."""
+        """Assess every job in a profile. If ``profile`` is None, assess the active profile."""
         ledger = await self.log.look()
         controls = ledger.controls if profile is None else replace(ledger.controls, profile=profile)
         now, windows = ledger.now, self.registry.windows_now(controls)

@@ -88,7 +88,7 @@ class Gatherer(Generic[Asked, Answer]):
             return (await self._together([one]))[0]
 
     def _go_on(self) -> None:
-        """Start the next call with the waiting elements, leaving out elements whose caller was cancelled."""
+        """Start the next call with the waiting elements, except elements whose caller was cancelled."""
         waiting = [each for each in self._waiting if not each[1].done()]
         now, self._waiting = waiting[: self._most], waiting[self._most :]
         self._is_busy = bool(now)

@@ -131,7 +131,7 @@ class LineKeeper:
         return Again() if await self._write() else Idle()
 
     async def drain(self, grace: timedelta) -> None:
-        """Write the last lines, and stop collecting."""
+        """Write the remaining log lines, and stop collecting lines."""
         if self._home is not None:
             self._collector.end(self._wake)
         for _ in range(MOST_WAITING // AT_A_TIME):

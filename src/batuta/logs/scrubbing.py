@@ -252,7 +252,7 @@ def safe_words(record: LogRecord) -> str:
 
 def format_message(message: object, arguments: object) -> str:
     """Return ``message % arguments``. Arguments that are containers or exceptions are made safe first (see ``scrub``).
-    Strings are not, so the caller must apply ``mask`` to the result.
+    Strings are inserted unmasked, so the caller must apply ``mask`` to the result.
     """
     words = str(scrub(message)) if is_structured(message) else str(message)
     if not arguments:

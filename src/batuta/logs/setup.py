@@ -42,8 +42,8 @@ class Wanted(Protocol):
 def begin_logging(
     events: Fanout, wanted: Wanted, *, service: str, stream: TextIO, zone: tzinfo, wording: Wording | None = None
 ) -> None:
-    """Configure the log of this process, and write the process's events to it. ``wording`` contains the application's
-    phrases.
+    """Configure the log of this process, and write the process's events to it. ``wording`` contains the phrases with
+    which the application replaces the engine's messages.
     """
     configure(
         level=wanted.log_level,

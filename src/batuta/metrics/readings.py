@@ -168,7 +168,7 @@ CALL_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30)
 
 
 class PrometheusFactory:
-    """Creates the metrics of this process in a registry."""
+    """Creates this process's metrics and adds them to a Prometheus registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry

@@ -29,7 +29,9 @@ _STATM = Path("/proc/self/statm")
 
 
 def rss_bytes() -> int:
-    """Return the memory in use in bytes, or the peak if the system does not report the current value."""
+    """Return how much memory this process uses, in bytes, or its peak if the system does not report the current
+    value.
+    """
     try:
         return int(_STATM.read_text().split()[1]) * _PAGE
     except (OSError, IndexError, ValueError):

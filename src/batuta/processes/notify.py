@@ -59,7 +59,7 @@ class Notifier:
         return self._send(READY)
 
     def alive(self) -> bool:
-        """Send a heartbeat and return whether it was delivered. Call this method only while the process is working,
+        """Send a heartbeat and return whether it was delivered. Call this method only while the process is healthy,
         because the parent treats a heartbeat as a sign of health.
         """
         return self._send(ALIVE)

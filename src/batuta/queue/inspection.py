@@ -145,7 +145,7 @@ class BulkOperation:
 
 class BulkStore(Protocol):
     async def next(self) -> BulkOperation | None:
-        """Return the oldest unfinished operation."""
+        """Return the oldest unfinished operation, or None."""
         ...
 
     async def advance(self, operation: BulkOperation) -> bool:

@@ -134,12 +134,12 @@ class QueueStore(Protocol):
     async def owners(self) -> Sequence[str]: ...
 
     async def note(self, lease: Lease, error: str | None) -> bool:
-        """Write the error of a leased item. Return False if nothing was written, because the row is locked or the lease
-        is lost.
+        """Store an error in a leased item's row. Return False if nothing was written, because the row is locked or the
+        lease is lost.
         """
 
     async def last_error(self, id: str) -> tuple[str | None, datetime]:
-        """Return the error of an item, and the current time of the clock that the queue uses."""
+        """Return an item's stored error, and the current time of the clock that the queue uses."""
 
     async def next_at(self) -> datetime | None:
         """Return the instant at which the next waiting item becomes due, or None if no item is waiting."""

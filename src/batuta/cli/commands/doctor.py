@@ -1,5 +1,5 @@
-"""The command ``batuta doctor``: checks everything that the application needs in order to start, and shows the next
-step for each problem.
+"""The command ``batuta doctor``, which checks everything that the application needs in order to start, and shows the
+next step for each problem.
 """
 
 import platform
@@ -28,7 +28,7 @@ SIGNS: dict[Mark, tuple[str, str]] = {"ok": ("✓", "green"), "warning": ("!", "
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One line of the report: the state of one checked item, and the next step if something is wrong."""
+    """One line that `batuta doctor` prints: the state of one checked item, and the next step if something is wrong."""
 
     mark: Mark
     what: str
@@ -68,8 +68,8 @@ async def examine(ctx: CliContext) -> list[Diagnosis]:
 
 
 def as_it_runs(ctx: CliContext, settings: EngineSettings, work: Batuta) -> Batuta:
-    """Return the application with the settings that `batuta up` passed to its running children. The settings in this
-    terminal may differ from them.
+    """Return the application with the settings that the running `batuta up` passed to its children, because this
+    terminal may have other settings. If `batuta up` is not running, return ``work`` unchanged.
     """
     child_env = unset(work.extension.child_env, ctx.env, ENV_FILE)
     places = [role.listens for role in work.extension.roles if role.in_up and role.listens is not None]

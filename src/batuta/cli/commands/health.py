@@ -1,5 +1,5 @@
-"""The commands ``batuta health`` (score, findings, next steps) and ``batuta incidents`` (periods of critical health and
-their causes).
+"""The commands ``batuta health``, which prints score, findings and next steps, and ``batuta incidents``, which prints
+the periods of critical health and their causes.
 """
 
 from collections.abc import Sequence

@@ -102,7 +102,9 @@ def executions(
 
 
 async def _look(ctx: CliContext, profile: str | None) -> tuple[JobsSeen, Timetable | None]:
-    """Return this release's jobs. If the active timetable belongs to another release, return that timetable too."""
+    """Return this release's jobs with their health. If the active timetable belongs to another release, return that
+    timetable too; otherwise return None in its place.
+    """
     work = ctx.catalogue()
     known = None if profile is None else work.registry.require_profile(profile)
     async with work:

@@ -15,7 +15,7 @@ COLUMNS = ("column", "key", "position", "values")
 
 
 def show(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """Print the number of encrypted values per column and encryption key."""
+    """Print the number of encrypted values for each column and encryption key."""
     ctx = cli_context(context)
     uses = ctx.ask(_count)
     names = ctx.work().encryption.names

@@ -1,4 +1,4 @@
-"""The command ``batuta logs``: the stored log lines of a task, an item or a run."""
+"""The command ``batuta logs``, which prints the stored log lines of a task, an item or a run."""
 
 from dataclasses import asdict
 from datetime import timedelta

@@ -1,5 +1,5 @@
-"""The commands ``batuta schedule`` (the fires of a day), ``schedule use``, ``schedule compare`` and ``batuta windows
-list | set``.
+"""The commands ``batuta schedule`` (prints the fires of a day), ``schedule use``, ``schedule compare`` and ``batuta
+windows list | set``.
 """
 
 from datetime import date, datetime
