@@ -180,8 +180,8 @@ class CliContext:
             return await act(work)
 
     def table(self, headings: str, columns: Iterable[str]) -> "Table":
-        """Return a table without borders. Each column's heading is the translated text with the key ``headings`` plus
-        the column name.
+        """Return a table without borders. The heading of each column is the translated text whose key is ``headings``
+        followed by the column name.
         """
         from rich.table import Table
 

@@ -240,7 +240,7 @@ def usage_sentence(
     texts: Texts, command: Any, argv: Sequence[str], mistake: typer.TyperException, unloaded: BatutaError | None = None
 ) -> str:
     """Describe a usage error and what to type instead. ``unloaded`` is the error that prevented the application from
-    loading. In that case the application's own commands are unknown.
+    loading, or None. If it is set, the application's own commands are unknown.
     """
     context = getattr(mistake, "ctx", None)
     path, called, rest = _split(command, argv)

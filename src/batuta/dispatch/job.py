@@ -68,7 +68,7 @@ class Target(Protocol):
     def repeatable(self) -> bool: ...
     @property
     def address(self) -> str:
-        """The destination as text, for operators."""
+        """The path or function that the target calls, as text for operators."""
 
     async def deliver(self, run: Run) -> Ending:
         """Deliver the run and return its outcome before the deadline. If the called code raises an error, return the

@@ -100,7 +100,9 @@ class Runner:
                 self._none_expected.set()
 
     def start(self, execution: Execution, job: Job, grace: timedelta | None = None) -> "asyncio.Task[None]":
-        """Start a run in a new task. ``grace`` overrides how long the target retries while the connection is refused."""
+        """Start a run in a new asyncio task. If ``grace`` is given, the target retries for this long while its
+        connection attempts are refused.
+        """
         task = asyncio.create_task(
             self._run(execution, job, job.grace if grace is None else grace), name=f"run {execution.id}"
         )

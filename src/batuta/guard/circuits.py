@@ -95,7 +95,7 @@ class Circuits:
         )
 
     async def probe(self, name: str) -> Circuit:
-        """Let the next call of an open circuit pass as its probe, without waiting for the reset time."""
+        """Let the next call through an open circuit, as its probe, without waiting for the reset time."""
         return await self._change(name, decisions.allow_probe)
 
     async def _change(self, name: str, decide: Decide) -> Circuit:

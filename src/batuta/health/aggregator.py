@@ -1,9 +1,8 @@
 """Runs all checks concurrently, each within its own time limit, and caches the assessment.
 
-For the time CACHED_FOR, all callers get the same assessment and the instant at which it was computed, so that the
-checks run only once. A change becomes visible after CACHED_FOR, or immediately to a caller that requests a fresh
-assessment. Probes test the components that a process needs, each within a time limit. The worst result is the state of
-the process.
+An assessment is valid for the time CACHED_FOR. During this time, all callers get this assessment and the instant at
+which it was computed, so that the checks run only once. A caller may also request a fresh assessment. Probes test the
+components that a process needs, each within a time limit. The worst probe result is the state of the process.
 """
 
 import asyncio

@@ -215,7 +215,7 @@ def change_incident(assessment: Assessment, before: LastSeen | None, is_open: In
 
 
 def _add_causes(details: Mapping[str, Any], found: Sequence[Finding]) -> dict[str, Any]:
-    """Return the details of an incident with further causes. Each cause has the text key and the facts of its message,
+    """Return an incident's details with further causes added. Each cause has the text key and the facts of its message,
     so that readers of every language get a sentence.
     """
     messages = {finding.cause: {"code": finding.message_key, "facts": encode_facts(finding.facts)} for finding in found}

@@ -105,7 +105,7 @@ class LoopFailed(Event):
 
 
 class ResourceCloseFailed(Event):
-    """The close function of a resource raised an error. The other resources are still closed."""
+    """The close function of a resource raised an error. The process closes the remaining resources nevertheless."""
 
     resource: str
     error: BaseException

@@ -61,8 +61,8 @@ async def cancel_and_wait(*tasks: asyncio.Future[Any]) -> None:
 
 
 async def insist(write: Callable[[], Awaitable[T]], clock: Clock) -> T:
-    """Call ``write`` and return its result. While the store is unavailable, call it again after increasing waits, so
-    that an outage loses no result.
+    """Call ``write`` and return its result. While the store is unavailable, repeat the call after increasingly long
+    waits, so that an outage loses no result.
     """
     failures = 0
     while True:

@@ -101,7 +101,7 @@ def _foreign_threads(before: Collection[threading.Thread]) -> list[threading.Thr
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _HANDLED: set[signal.Signals] = set()  # signals that this process handles
-_FORKING = threading.local()  # saves the signal mask of a thread while it forks
+_FORKING = threading.local()  # saves a thread's signal mask while the thread forks
 
 
 @contextmanager

@@ -142,8 +142,8 @@ class LoopMonitor:
         self._armed_at = now
 
     def _notify_parent(self, now: float) -> None:
-        """Send a heartbeat to the parent, at most ten times per parent timeout, because each heartbeat wakes the
-        parent.
+        """Send a heartbeat to the parent, but at most ten within the parent's time limit, because each heartbeat wakes
+        the parent.
         """
         limit = self.notifier.watchdog_limit
         if limit is None or now - self._notified_at >= limit.total_seconds() / 10:
@@ -205,7 +205,7 @@ class WatchdogThread:
         self._begun.wait(BEGINS_WITHIN)
 
     async def end(self) -> None:
-        """Stop the thread's loops and wait up to ENDS_WITHIN seconds for their last heartbeat."""
+        """Stop the thread's loops, and wait up to ENDS_WITHIN seconds until the last heartbeat is written."""
         if self._home is not None and self._stop is not None:
             with contextlib.suppress(RuntimeError):  # the thread's event loop is already closed
                 self._home.call_soon_threadsafe(self._stop.set)

@@ -23,8 +23,8 @@ class ItemState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewItem:
-    """A row to insert. ``values`` maps column names to values. No two items that have not ended may have the same
-    ``key``.
+    """A row to insert. ``values`` maps column names to values. A ``key`` must be unique among the items that have not
+    ended.
 
     Set ``delay`` (added to the database's clock) or ``available_at`` (an instant), but not both. If neither is set, the
     item is due immediately.

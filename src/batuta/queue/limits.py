@@ -28,7 +28,7 @@ UNITS = {
 SHORT_UNITS = {unit[0]: unit for unit in UNITS}
 # Upper bound of a rate, because each start is stored until its window has passed.
 MOST_STARTS = 10_000
-# Key of the items without a key. Only the limits of the task apply to them.
+# Stands for the key of items that have none. Only the limits of the task apply to them.
 NO_KEY = ""
 _RATE = re.compile(r"(\d{1,9})\s*/\s*(\S+)\Z")
 
@@ -110,8 +110,8 @@ class TaskLimits:
     kind: Literal["task", "stage"] = "task"
 
     def key_of_item(self, item: object) -> str:
-        """Return the limit key of a pipeline item. An item without the field has no key, so only the stage's limits
-        apply.
+        """Return the limit key of a pipeline item. If the item lacks the field that ``each.by`` names, it has no key,
+        so only the stage's limits apply.
         """
         return self.key_of((), item if isinstance(item, Mapping) else {})
 

@@ -20,8 +20,8 @@ Retry: TypeAlias = RetryPolicy | Sequence[float] | RetryRules
 
 
 class NoRetry(Exception):
-    """A task's function raises this error to end its item without a retry. Operators read the reason: ``raise
-    NoRetry("no such customer")``.
+    """Raise this error in a task or stage to end the item without a retry. Operators read the reason, for example
+    ``NoRetry("no such customer")``.
     """
 
     def __init__(self, reason: str) -> None:

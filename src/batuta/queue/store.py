@@ -146,8 +146,8 @@ class QueueStore(Protocol):
 
     async def cancel(self, id: str, reason: str, *, by: str | None = None) -> bool:
         """Cancel a waiting item immediately, or request the cancellation of a running item. Return False if the item
-        has ended, does not exist, or runs in a table without the column ``cancel_requested``. ``by`` is the operator,
-        for the audit log.
+        has ended or does not exist, or if it is running and its table lacks the column ``cancel_requested``. ``by`` is
+        the operator, for the audit log.
         """
 
     async def revive(self, id: str, *, by: str | None = None) -> bool:

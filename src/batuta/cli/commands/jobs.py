@@ -36,7 +36,7 @@ ENDINGS = {
     "missed": "yellow",
     "running": "cyan",
 }
-# An instant later than any row, valid in every time zone.
+# An instant that is later than every stored instant and valid in every time zone.
 EVER = datetime.max.replace(tzinfo=UTC)
 LongestList = Annotated[int, typer.Option("--limit", min=1, max=1000)]
 

@@ -47,7 +47,7 @@ async def _follow(ctx: CliContext, work: Batuta, id: str, after: str | None) -> 
     """Print new log lines until the task or run has ended, or until the operator presses Ctrl-C."""
     for _ in count():
         has_ended = await _has_ended(work, id)
-        # Wait once more, because the lines of the last second are written after the end.
+        # Wait once more, because the lines of the last second are stored after the task or run has ended.
         await work.clock.sleep(LOOK_EVERY.total_seconds())
         for line in await work.log_lines.of_item(id, after=after):
             _print(ctx, line)
