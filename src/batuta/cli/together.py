@@ -1,8 +1,8 @@
 """``batuta up --one-process``: every role in one process, for machines with little memory.
 
-The roles share one event loop and one watchdog thread. A role that blocks the loop delays all others, and a crash ends
-all of them. No work is lost, because leases, fences and recovery work as they do with several processes. No parent
-restarts the process, so a service manager (systemd, Docker) must restart it.
+The roles share one event loop and one watchdog thread. A role that blocks the event loop delays all other roles, and a
+crash ends all of them. No work is lost, because leases, fences and recovery work as they do with several processes. No
+parent restarts the process, so a service manager (systemd, Docker) must restart it.
 """
 
 import asyncio

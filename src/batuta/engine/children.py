@@ -171,8 +171,8 @@ async def _send_nothing(progress: Any) -> None:
 
 
 def _forking(module: str) -> ForkServerContext:
-    """Return a multiprocessing context whose server process imports the module once, so that each child starts with the
-    module already imported.
+    """Return a multiprocessing context whose server process imports ``module`` once. Each child then starts with
+    ``module`` already imported.
     """
     forking = get_context("forkserver")
     forking.set_forkserver_preload(["batuta.engine.children", module])

@@ -1,5 +1,5 @@
-"""Decides which alerts to send. A cause gets one alert when it begins and one when it ends. The alert is repeated after
-a cool-down, or immediately if the cause becomes worse.
+"""Decides which alerts to send. A cause gets one alert when it begins and one when it ends. While the cause lasts, the
+first alert is repeated after a cool-down, or immediately if the cause becomes worse.
 
 A finding that another finding explains causes no alert. Alerts below critical wait for working hours. A cause that ends
 and returns within its cool-down is announced only once. Incidents record periods of critical health. A change in health

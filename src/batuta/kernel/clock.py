@@ -1,6 +1,6 @@
 """The only module that reads the machine's time; all other code receives a clock or an instant. This module also
-converts instants to and from the databases' microseconds, limited to years that Python can represent, and formats
-durations for people.
+formats durations for people, and converts instants to and from the microseconds that databases store. A stored instant
+that Python cannot represent becomes EARLIEST or FARTHEST.
 """
 
 import time

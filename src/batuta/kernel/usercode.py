@@ -148,8 +148,8 @@ def _set_outcome(result: "asyncio.Future[Returned | Raised]", outcome: Returned 
 
 
 async def ordinary(call: Callable[[], Awaitable[object]]) -> object:
-    """Call ``call`` and await it. Any error that would end the process, such as SystemExit, becomes ExitRefused; other
-    errors and cancellations are raised unchanged.
+    """Await the result of ``call`` and return it. Any error that would end the process, such as SystemExit, becomes
+    ExitRefused; other errors and cancellations are raised unchanged.
     """
     try:
         return await call()

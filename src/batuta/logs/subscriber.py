@@ -1,8 +1,8 @@
 """Writes one log line per event. The table LINES defines the level and the message of each kind of event; the event's
 fields follow the message.
 
-``install_hooks`` also sends warnings and uncaught exceptions to the log. The interpreter would otherwise print them
-with values that may be personal data.
+``install_hooks`` also sends warnings and uncaught exceptions to the log. Otherwise the interpreter would print them,
+including values that may be personal data.
 """
 
 import logging

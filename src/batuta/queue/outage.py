@@ -5,7 +5,7 @@ no attempt.
         │ of another database, or the retry rules name the error ──▶ a failed attempt
         └ of the engine's database ──▶ ready after a wait, attempt uncounted ── AT_MOST passed ──▶ a failed attempt
 
-Such an item is still claimed and settled, so the database answers some statements. Usually it is just slow. If failures
+The item is still claimed and settled, so the database executes some statements and is usually just slow. If failures
 continue after AT_MOST, a statement of the item itself is probably too slow, so each further failure uses up an attempt.
 """
 

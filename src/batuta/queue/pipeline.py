@@ -36,7 +36,7 @@ DEFAULT_STAGE_RETRY = Waits((timedelta(minutes=1), timedelta(minutes=5), timedel
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """One stage of a pipeline. ``budget`` is the number of items that one worker runs concurrently in this stage.
-    ``limits`` apply across all processes and require a ``limit_key`` column in the table.
+    ``limits`` apply across all processes; they require a ``limit_key`` column in the pipeline's table.
     """
 
     name: str

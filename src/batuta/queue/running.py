@@ -125,7 +125,7 @@ class Running:
 
     async def guard(self, work: Awaitable[object]) -> Called:
         """Await ``work`` and return its result. If ``work`` raises an error, is stopped in a way that ends the item, or
-        cancels itself, return that as a result too.
+        cancels itself, return a result that says so.
         """
         try:
             return Returned(await work)

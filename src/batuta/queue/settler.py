@@ -59,8 +59,8 @@ class Unsettled:
                         │                       │ the batch timed out ──▶ waiting again, behind the others, in halves
                         └──── when it is due ── [ deferred ] ◀── its row is locked, or it timed out or failed alone
 
-    A batch that times out is repeated with half as many settlements, until the blocking settlement is alone. The
-    blocking settlement is then deferred and retried alone, so that the others are not delayed.
+    A batch that times out is repeated with half as many settlements, until the settlement that causes the timeouts is
+    alone. This settlement is then deferred and retried alone, so that it does not delay the others.
     """
 
     def __init__(self, clock: Clock, recheck: timedelta, longest: timedelta) -> None:
