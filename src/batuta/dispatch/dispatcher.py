@@ -75,8 +75,8 @@ class Dispatcher:
         return Activation(self.registry.own(self.release), self.log, self.clock, self.lease_holder)
 
     def job(self, name: str) -> Job | None:
-        """Return the job as it is currently scheduled. If the active profile lacks the job, return the job as another
-        profile declares it, because a run in progress still needs it.
+        """Return the job as it is currently scheduled. If the active profile lacks the job, return it from another
+        profile, because a run in progress still needs it. Return None if this release does not declare the job.
         """
         return self._timetable.get(name) or self.registry.find_declared(name)
 

@@ -317,7 +317,7 @@ def _sum(name: str, changes: Collection[Change]) -> Change:
 
 
 def _hours(jobs: Collection[Job]) -> list[float]:
-    """Return the average number of fires per day for each hour of the day."""
+    """Return, for each hour of the day, the average number of fires in that hour."""
     counts = [0] * 24
     for job in jobs:
         if job.every < MINUTE:  # for frequent jobs, counting is faster than listing hundreds of thousands of fires

@@ -68,7 +68,7 @@ class JobRegistry:
         return _require_known(word, tuple(self.windows), "window")
 
     def find(self, name: str, controls: Controls) -> Job:
-        """Return the job as it is currently scheduled. If the active profile lacks it, return the job of another
+        """Return the job as it is currently scheduled. If the active profile lacks the job, return it from another
         profile, because an operator may run a job of any profile.
         """
         now = self.timetable(controls)
@@ -77,7 +77,7 @@ class JobRegistry:
         return job
 
     def find_declared(self, name: str) -> Job | None:
-        """Return the job as any profile declares it, or None if this release does not declare it."""
+        """Return the job from the first profile that declares it, or None if this release does not declare it."""
         return next((job for job in self if job.name == name), None)
 
     @property

@@ -268,7 +268,9 @@ async def _wait(returned: Any) -> object:
 
 
 def _send_error(sender: _Messages, error: BaseException) -> None:
-    """Send an error with its stack trace. If the error cannot be pickled, send its name instead."""
+    """Send an error with its stack trace. If the error cannot be pickled, send only the name of its class with the
+    stack trace.
+    """
     stack = "".join(traceback.format_tb(error.__traceback__))
     pickled = b""
     if isinstance(error, Exception):

@@ -106,8 +106,8 @@ class Guard(Protocol):
     """Interface of a guard, which either admits a call or holds it back until an instant."""
 
     async def admit(self, now: datetime) -> Verdict:
-        """Admit a call or hold it back. The engine calls this method before a claim and again immediately before the
-        effect. A guard that cannot decide must hold the call back.
+        """Admit a call or hold it back. The engine calls this method before a claim, and again immediately before the
+        effect that the guard protects. A guard that cannot decide must hold the call back.
         """
 
 

@@ -92,7 +92,7 @@ class CircuitRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circuit:
-    """Stored state of one circuit."""
+    """The stored row of one circuit: its state, counters and times."""
 
     name: str
     state: CircuitState = CircuitState.CLOSED

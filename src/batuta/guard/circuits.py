@@ -85,7 +85,7 @@ class Circuits:
         return after
 
     async def open(self, name: str, *, lasts: timedelta | None, by: str, reason: str = "") -> Circuit:
-        """Open a circuit by hand for the duration ``lasts``. If it is None, the reset time in the circuit's rule
+        """Open a circuit by hand for the duration ``lasts``. If ``lasts`` is None, the reset time in the circuit's rule
         applies. ``reason`` is stored in the circuit's history.
         """
         rule = self.rule_of(name)

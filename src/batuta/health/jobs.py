@@ -192,7 +192,7 @@ class JobsSeen:
 
 @dataclass(eq=False)
 class JobHealthQuery:
-    """Assesses the health of every job in the active timetable."""
+    """Assesses the health of the jobs in a profile."""
 
     registry: JobRegistry
     log: ExecutionLog

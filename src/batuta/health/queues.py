@@ -161,7 +161,9 @@ def unserved_check(tasks: Ask, stages: Ask, beats: Beats, now: Callable[[], date
 
 
 class _PeriodicQuery:
-    """Runs a query at most once every few minutes. Calls in between return the latest result."""
+    """Runs a query at most once every few minutes, unless its latest result contains items. Calls made in between
+    return the latest result.
+    """
 
     def __init__(self, ask: Ask, clock: Clock) -> None:
         self._ask = ask

@@ -76,8 +76,8 @@ class Notifier:
         return self._send(STATUS + " ".join(text.split()))
 
     def _send(self, words: str) -> bool:
-        """Send a datagram without waiting. Return whether it was delivered; if the receiver's buffer is full, it is
-        not.
+        """Send a datagram without waiting, and return whether it was delivered. It is not delivered if the receiver's
+        buffer is full.
         """
         if self.address is None:
             return False

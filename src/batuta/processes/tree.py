@@ -156,7 +156,7 @@ class ProcessTree:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every child has been ready or has ended at least once."""
+        """Whether every child has become ready or ended at least once."""
         return bool(self._children) and all(child.was_ready or child.has_ended for child in self._children)
 
     async def tick(self) -> Pace:

@@ -43,7 +43,7 @@ class RetryPolicy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """A retry policy with a fixed list of waits. A list of n waits allows n retries."""
+    """A retry policy with a fixed list of waiting times. A list of n waiting times allows n retries."""
 
     waits: tuple[timedelta, ...]
 

@@ -106,7 +106,9 @@ def _lives(beat: Beat, signs: Signs, ended: Container[str]) -> bool:
 
 
 def _is_missing(beat: Beat, signs: Signs) -> bool:
-    """Return whether the process died and no other process of its role has started since its last heartbeat."""
+    """Return whether the process died and, since the process's last heartbeat, no other process of its role has
+    started.
+    """
     return not beat.is_offline and not any(
         other.role == beat.role and other.started_at > beat.beat_at for other in signs.beats
     )

@@ -1,7 +1,7 @@
 """Stores whether this process shows exception messages. Only development shows them, because a message may quote
 personal data.
 
-The value is global, because a process has one log. It is set from the settings when an application opens.
+This choice is global, because a process has one log. It is read from the settings when an application opens.
 """
 
 import traceback
