@@ -62,8 +62,9 @@ class HookDeclarations:
         return middleware
 
     def around_enqueue(self, middleware: SomeEnqueueMiddleware, /) -> SomeEnqueueMiddleware:
-        """Register middleware that runs around every call that enqueues tasks. The middleware is a generator that
-        yields the enqueued task calls once. The decorator returns it unchanged.
+        """Register middleware that runs around every call that enqueues tasks. The middleware is a generator function:
+        it receives the task calls and yields them once, possibly changed. The decorator returns the middleware
+        unchanged.
         """
         self.tasks.around.add(middleware)
         return middleware

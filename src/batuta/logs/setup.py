@@ -42,8 +42,8 @@ class Wanted(Protocol):
 def begin_logging(
     events: Fanout, wanted: Wanted, *, service: str, stream: TextIO, zone: tzinfo, wording: Wording | None = None
 ) -> None:
-    """Configure the log of this process, and write the process's events to it. ``wording`` contains the phrases with
-    which the application replaces the engine's messages.
+    """Configure the log of this process, and write the process's events to it. ``wording`` contains the application's
+    own texts and field names for log lines.
     """
     configure(
         level=wanted.log_level,
