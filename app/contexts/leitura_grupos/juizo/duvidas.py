@@ -57,7 +57,7 @@ _COUNTED = re.compile(
 # Matches conditions of a price that the rules do not read: "1.300 até quinta", "demais dias 1.200".
 _RANGE_OF_PRICE = re.compile(
     r"\b(?:ate|a partir d[aeo]|depois d[aeo]|antes d[aeo]) (?:[ao] )?(?:seg|ter|qua|qui|sex|sab|dom|dia|o dia)"
-    r"|\b(?:demais|restante|resto|outr[oa]s dias|primeir[oa]|ultim[oa])\b"
+    r"|\b(?:demais|restante|resto|outr[oa]s dias|(?:[np]?r?[oa]s) outr[oa]s|primeir[oa]|ultim[oa])\b"
 )
 # Matches a price that may be the sum of several shifts: "3.000 os dois", "total 3.000".
 _SUM = re.compile(

@@ -11,6 +11,8 @@ _REQUIRED = re.compile(
     r"\b(?:experiencia|titulo|residencia|rqe|especialista|especialidade|pos|curso|formacao|especializacao|titulad[oa]|vivencia|noc(?:ao|oes))"
     r"(?: (?:em|de|na|no|com|minima|previa|anos|especialista)){1,3} (?:[a-z]{2,20} (?:e|ou) )?$"
 )
+# Matches words after a doctor who is already at the hospital: "anestesista no local".
+_PRESENT = re.compile(r" (?:ja )?(?:24 ?h(?:oras)? )?(?:no local|na casa(?! de)|presente|de (?:retaguarda|apoio|suporte))\b")
 _PLACE_BEFORE = frozenset(("na", "da", "nossa", "uma", "minha", "a", "nas"))
 _BULLET = re.compile(r"[^\w\n]{0,8}")
 _STATE = re.compile(r"(?: ?[/,-] ?| ?\()$")
@@ -45,6 +47,13 @@ def _areas(texto: Texto, livre: str, vocabulario: Vocabulario) -> Iterator[Area]
             continue
         is_weak = " ".join(word.texto for word in words[each.inicio : each.fim]) in weak
         yield Area(start, end, each.valor, is_weak and not _heads(livre, start, end))
+
+
+def sem_apoio(areas: list[Area], livre: str) -> list[Area]:
+    """Remove the specialities of doctors who only support the shift: "com cirurgião de retaguarda". If no other
+    speciality is named, remove nothing.
+    """
+    return [each for each in areas if _PRESENT.match(livre, each.fim) is None] or areas
 
 
 def sem_iniciais_da_cidade(areas: Sequence[Area], places: Sequence[Lugar], plano: str) -> list[Area]:

@@ -10,12 +10,17 @@ from itertools import islice
 from typing import TypeVar
 
 from app.contexts.leitura_grupos.marcas.ajustes_de_dias import com_datas, sem_excetuados
-from app.contexts.leitura_grupos.marcas.areas import areas, sem_iniciais_da_cidade
+from app.contexts.leitura_grupos.marcas.areas import areas, sem_apoio, sem_iniciais_da_cidade
 from app.contexts.leitura_grupos.marcas.contatos import Contato, contatos, fones, ruido
 from app.contexts.leitura_grupos.marcas.datas import Calendario, com_barras, dias_de_feriados, feriados_com_nome
 from app.contexts.leitura_grupos.marcas.horas import espelhadas, turnos
 from app.contexts.leitura_grupos.marcas.lugares import Cidade, cidades, conhecidos, novos
-from app.contexts.leitura_grupos.marcas.lugares_ditos import com_a_unica_cidade, referencias, sem_dito_duas_vezes
+from app.contexts.leitura_grupos.marcas.lugares_ditos import (
+    com_a_unica_cidade,
+    referencias,
+    sem_descritos,
+    sem_dito_duas_vezes,
+)
 from app.contexts.leitura_grupos.marcas.marca import (
     DATADO,
     Area,
@@ -41,12 +46,17 @@ from batuta.kernel import dataclass
 _M = TypeVar("_M", bound=Marca)
 _STRUCK = re.compile(r"~[^~\n]{1,400}~")
 _WORKDAYS = re.compile(
-    r"\b(?:dias?\s(?:uteis|util|norma(?:l|is)|de\ssemana)|(?:durante|na|de)\s(?:a\s)?semana(?!\s(?:q|que|proxima|seguinte|d[eo]\s(?:dia\s)?[\d\x02]))|semana(?=[\s:=-]{1,3}(?:r?\$|\d)))\b"
+    r"\b(?:dias?\s(?:uteis|util|de\ssemana)|(?:durante|na|de)\s(?:a\s)?semana(?!\s(?:q|que|proxima|seguinte|d[eo]\s(?:dia\s)?[\d\x02]))|semana(?=[\s:=-]{1,3}(?:r?\$|\d)))\b"
     r"|(?<=\d\s)sem\b(?=\s?[/|,;e]?\s?(?:r\$\s?)?\d)|(?<=\d\s)semana\b(?!\sq(?:ue)?\b)|(?<=k\s)semana\b|(?<=[\dk]\s\()semana\b"
 )
+# Matches every day except holidays; a price for weekends takes precedence.
+_ORDINARY = re.compile(r"\bdias?\s(?:norma(?:l|is)|comu(?:m|ns))\b")
 _ASKING = re.compile(r"\b(?:ja|foi|sera)\b[^.!?;,\n]{0,25}$")
 _ASKED = re.compile(r"[^.!?;,\n]{0,60}\?")
-_PAID_BY = re.compile(r" (?:por|pel[oa]|com) (?:o |a )?(?:convenio|plano|sus|seguro|cooperativa|particular)\b")
+_PAID_BY = re.compile(
+    r" (?:por|pel[oa]|com) (?:o |a )?"
+    r"(?:convenio|plano|sus|seguro|cooperativa|particular|plantao|turno|periodo|noite|dia|pacote|conjunto)\b"
+)
 _SIGNS = re.compile(r"[❌🔒🚫⛔✖]|✅")
 # Matches the state of a place without an open shift: "a UPA Norte já está completa".
 _COMPLETE = re.compile(
@@ -122,13 +132,14 @@ def folha(
     shifts = turnos(texto, livre)
     days = com_datas(days, shifts)
     free_of_hours = apagar(livre, (each for each in shifts if each.das or each.horas))
-    places = sem_dito_duas_vezes(texto.plano, known, novos(texto, apagar(livre, shifts), vocabulario, known, regiao))
+    new = sem_descritos(novos(texto, apagar(livre, shifts), vocabulario, known, regiao))
+    places = sem_dito_duas_vezes(texto.plano, known, new)
     again = referencias(texto, apagar(free_of_hours, places), places)
     places = sorted((*places, *again), key=lambda each: each.inicio)
     towns = cidades(texto, vocabulario)
     places = com_a_unica_cidade(texto, _sem_enganos(texto.plano, _afirmados(texto.plano, places)), towns)
     livre = apagar(free_of_hours, places)
-    said = sem_iniciais_da_cidade(areas(texto, livre, vocabulario), places, texto.plano)
+    said = sem_iniciais_da_cidade(sem_apoio(areas(texto, livre, vocabulario), livre), places, texto.plano)
     specialities = _afirmados(texto.plano, said)
     letters = [each for each in shifts if each.fim - each.inicio == 1 and livre[each.fim : each.fim + 1] == "."]
     prices = sem_substituidos(texto.plano, precos(apagar(livre, (*specialities, *letters))), days)
@@ -145,6 +156,7 @@ def folha(
                 Condicao(each.start(), each.end(), frozenset(range(5)))
                 for each in achados(_WORKDAYS, livre, "seman", "dia")
             ),
+            *(Condicao(each.start(), each.end(), frozenset(range(7))) for each in achados(_ORDINARY, livre, "norma", "comu")),
             *feriados_com_nome(livre, hoje),
         ),
         combinar=tuple(combinar(texto)),
@@ -187,6 +199,7 @@ def _corrigidas(
     texto: Texto, livre: str, days: list[Dias], shifts: list[Turno], prices: list[Preco]
 ) -> tuple[tuple[Dias, ...], tuple[Turno, ...], tuple[Preco, ...]]:
     """Remove the days, shifts and prices that the author corrects in the same message: "13/03 não… corrigindo: 12/03"."""
+    said = days
     if "nao" in texto.plano:
         days = [left for each in days if (left := _sem_negados(texto, each)) is not None]
         shifts = [*_afirmados(texto.plano, shifts)]
@@ -194,7 +207,8 @@ def _corrigidas(
         line = texto.plano.rfind("\n", 0, cue.start()) + 1
         end = texto.plano.find("\n", cue.end())
         end = len(texto.plano) if end < 0 else end
-        if (others := _sem_os_mesmos(days, line, cue.start(), end)) is not None:
+        denied = _datas_entre(said, cue.start(), end) - _datas_entre(days, cue.start(), end)
+        if (others := _sem_os_mesmos(days, denied, line, cue.start(), end)) is not None:
             days = others
             continue
         days = _retirados(days, line, cue.start(), end)
@@ -203,16 +217,23 @@ def _corrigidas(
     return tuple(days), tuple(shifts), tuple(prices)
 
 
-def _sem_os_mesmos(days: list[Dias], line: int, cue: int, end: int) -> list[Dias] | None:
-    """Remove earlier mentions of the days that a correction names again: "retificação: dia 18 é SD". Return None if the
-    correction is of another kind: a day precedes it on its line, it names no day, or it names a day that was not
-    mentioned before.
+def _datas_entre(days: Sequence[Dias], start: int, end: int) -> set[date]:
+    return {day.data for each in days if start <= each.inicio < end for day in each.dias}
+
+
+def _sem_os_mesmos(days: list[Dias], denied: set[date], line: int, cue: int, end: int) -> list[Dias] | None:
+    """Remove earlier mentions of the days that a correction names again ("retificação: dia 18 é SD") or denies ("não é
+    18/08, é 19/08"). Return None if the correction is of another kind: a day precedes it on its line, it names no day,
+    or it names a day that was not mentioned before. A denied day must be one of several.
     """
-    corrected = {day.data for each in days if cue <= each.inicio < end for day in each.dias}
+    corrected = _datas_entre(days, cue, end)
     earlier = [each for each in days if each.inicio < cue]
+    before = _datas_entre(earlier, 0, cue)
     if not corrected or any(line <= each.inicio for each in earlier):
         return None
-    if not corrected <= {day.data for each in earlier for day in each.dias}:
+    if denied and denied < before:
+        corrected = denied
+    if not corrected <= before:
         return None
     left = [replace(each, dias=tuple(day for day in each.dias if day.data not in corrected)) for each in earlier]
     return [*(each for each in left if each.dias or each.feriado), *(each for each in days if each.inicio >= cue)]

@@ -279,13 +279,13 @@ def _is_period(texto: Texto, start: int, end: int) -> bool:
     before = words[start - 1].texto if start else ""
     if end - start > 1:
         return True
-    after = texto.plano[words[start].fim : words[start].fim + 4].lstrip(" *_")
+    after = texto.plano[words[start].fim : words[start].fim + 8].lstrip(" *_")
     if word == "dia":
         if re.search(r"[\dh] ?/ ?$", texto.plano[max(0, words[start].inicio - 4) : words[start].inicio]):
             return False
         is_date = after[:1].isdigit() and not _AMOUNT.match(texto.plano, words[start].fim)
         is_date = is_date or after.startswith((":", "a ", "da ", "do "))
-        return not is_date and before not in palavras_soltas("antes_de_dia") and not after.startswith(("norm", "util"))
+        return not is_date and before not in palavras_soltas("antes_de_dia") and not after.startswith(("norm", "comu", "util"))
     if word in ("noite", "tarde", "manha"):
         return before not in ("boa", "boas", "bom", "mais", "cedo", "muito")
     if word == "mt":

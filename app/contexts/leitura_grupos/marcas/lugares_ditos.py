@@ -10,10 +10,13 @@ from itertools import zip_longest
 from app.contexts.leitura_grupos.marcas.lugares import LINKS, Cidade, estado_dito, listas
 from app.contexts.leitura_grupos.marcas.marca import Lugar, entre
 from app.contexts.leitura_grupos.texto.texto import Texto, chave
+from app.contexts.leitura_grupos.texto.vocabulario import municipios
 
 _PRICED = re.compile(r"[ *_]{0,2}(?:[:=-] {0,2})?(?:r\$|\d)|[ *_]{0,2}:")
 _EQUALS = re.compile(r"\b([a-z]{2,6}) ?= ?$")
 _BRACKETED = re.compile(r" ?\(([a-z]{3,6})\)")
+# Matches words that describe a place whose name the author does not tell: "hospital particular de Belém".
+_DESCRIBED = re.compile(r"[a-z]+ (?:particular|privad[oa]|public[oa]|conhecid[oa]|renomad[oa]) (?:d[eoa]|em) (?P<onde>.+)")
 _LABEL = re.compile(r"(?:\A|\n)[^a-z0-9\n]{0,8}(?:hospital|unidade|clinica|local)[ *_]{0,2}:")
 _SAME_AS = re.compile(
     r" {0,2}= {0,2}|[ .,*_]{1,5}(?:digo|alias|quer dizer|corrigindo)[ :,.*_]{1,3}(?:(?:n?[oa]|e n[oa]) )?"
@@ -31,6 +34,16 @@ def sem_dito_duas_vezes(plano: str, known: Sequence[Lugar], new: Sequence[Lugar]
         each
         for each, after in zip_longest(found, found[1:])
         if after is None or _SAME_AS.fullmatch(plano, each.fim, after.inicio) is None
+    ]
+
+
+def sem_descritos(places: Sequence[Lugar]) -> list[Lugar]:
+    """Remove places that only have a kind and a town: "hospital particular de Belém"."""
+    return [
+        each
+        for each in places
+        if (said := _DESCRIBED.fullmatch(chave(each.nome))) is None
+        or not (said["onde"] in municipios() or said["onde"] in ("capital", "interior", "regiao"))
     ]
 
 

@@ -12,32 +12,30 @@ from app.contexts.leitura_grupos.texto.vocabulario import frases
 
 MENOR, MAIOR, POR_HORA = Decimal(100), Decimal(50_000), Decimal(300)
 _NUMBER = r"(?P<n>\d{1,3}(?:\.\d{3}){1,2}(?:,\d{1,2})?|\d{1,6}(?:[.,]\d{1,2})?)(?![\d])"
+_TENS = {"cem": 100, "duzentos": 200, "trezentos": 300, "quatrocentos": 400, "quinhentos": 500, "seiscentos": 600}
+_TENS |= {"setecentos": 700, "oitocentos": 800, "novecentos": 900}
+_DECADES = ("vinte", "trinta", "quarenta", "cinquenta", "sessenta", "setenta", "oitenta", "noventa")
+_SAID = rf"(?P<c>{'|'.join(_TENS)})(?: e (?P<d>{'|'.join(_DECADES)}))?"
 _PRICE = re.compile(
     r"(?=[+\dr$b])(?<![\w.,/:$#])(?P<mais>\+ {0,2})?(?:\d{1,2} {0,2}x {0,2})?(?P<r>(?:r\$|\$|rs\b|brl\b)[ $:]{0,3})?"
     + _NUMBER
-    + r"(?P<fim>[.,]00(?!\d))?(?: {0,2}(?P<mil>mil\b(?: e (?P<resto>\d{2,3})\b)?|k(?P<k>\d{1,3})?\b)"
+    + r"(?P<fim>[.,]00(?!\d))?(?: {0,2}(?P<mil>mil\b(?: (?:e )?(?:(?P<resto>\d{2,3})|" + _SAID + r")\b)?|k(?P<k>\d{1,3})?\b)"
     r"| {0,2}(?P<reais>reais|conto|contos|pila|pilas)\b)?"
     r"(?P<hora> {0,2}(?:/ {0,2}h(?:r|rs|s|ora)?\b|(?:(?:por|a|p/|cada|/) {0,2})?hora\b(?! extra)|\bh/?hora\b"
     r"| reais {0,2}/ {0,2}h\b))?"
 )
 _WORDS = re.compile(
-    r"\b(?:(?P<m>dois|duas|tres|quatro|cinco) )?mil(?: (?:e )?(?P<c>cem|duzentos|trezentos|quatrocentos|quinhentos|seiscentos"
-    r"|setecentos|oitocentos|novecentos)"
-    r"(?: e (?P<d>vinte|trinta|quarenta|cinquenta|sessenta|setenta|oitenta|noventa))?)?\b"
+    r"\b(?:(?P<m>dois|duas|tres|quatro|cinco) )?mil(?: (?:e )?" + _SAID + r")?\b"
     r"(?! {0,2}(?:habitantes|vezes|desculpas|anos))"
 )
 _HUNDREDS = re.compile(
-    r"(?<!mil )(?<!mil e )\b(?P<c>duzentos|trezentos|quatrocentos|quinhentos|seiscentos|setecentos|oitocentos|novecentos)"
-    r"(?: e (?P<d>vinte|trinta|quarenta|cinquenta|sessenta|setenta|oitenta|noventa))? reais\b"
+    r"(?<!mil )(?<!mil e )\b(?!cem)" + _SAID + r" reais\b"
 )
-_TENS = {"cem": 100, "duzentos": 200, "trezentos": 300, "quatrocentos": 400, "quinhentos": 500, "seiscentos": 600}
-_TENS |= {"setecentos": 700, "oitocentos": 800, "novecentos": 900}
-_DECADES = ("vinte", "trinta", "quarenta", "cinquenta", "sessenta", "setenta", "oitenta", "noventa")
 _UNITS = {"um": 1, "dois": 2, "duas": 2, "tres": 3, "quatro": 4, "cinco": 5, "seis": 6, "sete": 7, "oito": 8}
 _TOTAL = re.compile(
     r"[ ,.(]{0,3}(?:total |no total )?(?:pel[oa]s?|por|para os|pros|nos) (?:(?P<n>\d{1,2}"
     r"|dois|duas|tres|quatro|cinco|seis|sete|oito)"
-    r"(?: (?:plantoes|dias|noites|turnos|periodos)|(?=[ ]{0,2}(?:[.,;!)\n]|$)))|(?P<fds>pacote|conjunto))"
+    r"(?: (?:plantoes|dias|noites|turnos|periodos|noturnos|diurnos|manhas|tardes|s[dn]s?)\b|(?=[ ]{0,2}(?:[.,;!)\n]|$)))|(?P<fds>pacote|conjunto))"
 )
 _OF_SEVERAL = re.compile(r" {0,2}\((?P<n>\d{1,2}) (?:plantoes|dias|noites|turnos)\)")
 # Matches a total with the number of shifts before it: "5 plantões, 7.000 no total".
@@ -192,7 +190,7 @@ def _reais(each: re.Match[str]) -> Decimal | None:
         base = Decimal(digits.replace(",", ".")) if digits.count(".") + digits.count(",") <= 1 else None
         if base is None or base >= 60:
             return None
-        return base * 1000 + Decimal(each["resto"] or (each["k"] or "").ljust(3, "0"))
+        return base * 1000 + Decimal(each["resto"] or (each["k"] or "").ljust(3, "0")) + _centena(each)
     whole = digits
     if re.fullmatch(r"\d{1,3}(?:\.\d{3})+(?:,\d{1,2})?", digits):
         whole = digits.replace(".", "").replace(",", ".")
@@ -205,17 +203,17 @@ def _por_extenso(livre: str) -> Iterator[Preco]:
     for each in achados(_WORDS, livre, "mil"):
         if livre[max(0, each.start() - 2) : each.start()].strip()[-1:].isdigit():
             continue
-        amount = 1000 * _UNITS.get(each["m"] or "um", 1) + _TENS.get(each["c"] or "", 0)
-        amount += _dezena(each["d"])
+        amount = 1000 * _UNITS.get(each["m"] or "um", 1) + _centena(each)
         if each["m"] or each["c"] or livre.startswith(" reais", each.end()):
             yield Preco(each.start(), each.end(), Decimal(amount))
 
     for each in achados(_HUNDREDS, livre, "reais"):
-        yield Preco(each.start(), each.end(), Decimal(_TENS[each["c"]] + _dezena(each["d"])))
+        yield Preco(each.start(), each.end(), Decimal(_centena(each)))
 
 
-def _dezena(word: str | None) -> int:
-    return 10 * (_DECADES.index(word) + 2) if word else 0
+def _centena(each: re.Match[str]) -> int:
+    """Return the hundreds and tens that are written in words: "duzentos e cinquenta"."""
+    return _TENS.get(each["c"] or "", 0) + (10 * (_DECADES.index(each["d"]) + 2) if each["d"] else 0)
 
 
 def _is_upper_end(livre: str, lower: Preco, upper: Preco) -> bool:

@@ -82,7 +82,7 @@ def _peso(mark: Marca) -> int:
         case Condicao(feriado=True) | Dias(feriado=True):
             return 16
         case Condicao() | Dias():
-            return 3 if len(mark.semana) == 1 else 2
+            return {1: 3, 7: 1}.get(len(mark.semana), 2)
         case _:
             return 0
 

@@ -10,6 +10,10 @@ from app.contexts.leitura_grupos.marcas.marca import Dias, Marca, entre, linha_d
 
 _STOP = re.compile(r"[.!?;] ")
 _SINCE = re.compile(r"\ba partir d[eo] (?:dia )?$")
+# Matches words before the day on which a list is written: "atualizada hoje", "as datas saem amanhã".
+_WRITTEN = re.compile(
+    r"\b(?:(?:atualizad|postad|enviad|divulgad|publicad)[ao]s?|atualizei|saem|divulgo|posto|mando)(?: (?:so|ate))? $"
+)
 _DIGIT = re.compile(r"\d")
 _OF_SHIFTS = re.compile(
     r"\b(?:precis|vagas?\b|plant|quem\b|alguem\b|cobr|pass[oa]|abert|descob|falt|urgen|livre|dispon|sobr|escala)"
@@ -18,9 +22,15 @@ _OF_SHIFTS = re.compile(
 
 def sem_conversa(folha: Folha, days: list[Dias]) -> list[Dias]:
     """Remove a day that is written as a word, such as "amanhã", if its sentence mentions no shift and another sentence
-    has a day with a place and a shift: "A prova é amanhã. Passo meu plantão de 04/10 SD na UPA".
+    has a day with a place and a shift: "A prova é amanhã. Passo meu plantão de 04/10 SD na UPA". Also remove the day on
+    which a list is written: "atualizada hoje".
     """
     plano = folha.texto.plano
+    days = [
+        each
+        for each in days
+        if _DIGIT.search(plano, each.inicio, each.fim) or not _WRITTEN.search(plano, max(0, each.inicio - 20), each.inicio)
+    ] or days
     spans = [_frase_de(plano, each) for each in days]
     if len({*spans}) < 2 or not any(entre(folha.lugares, *span) and entre(folha.turnos, *span) for span in spans):
         return days
