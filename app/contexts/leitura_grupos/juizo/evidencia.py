@@ -61,22 +61,30 @@ _CELLS = re.compile(r"\||;[^;\n]*;|>[^>\n]*>|\S {3,}\S[^\n]* {3,}\S")
 
 def inexplicadas(folha: Folha, found: Sequence[Sinal]) -> list[Palavra]:
     """Return the words and numbers of a message that no rule matched."""
+    known, common, livre = todas_as_palavras(), palavras_soltas("comuns"), folha.livre
+    strange = [
+        each
+        for each in folha.texto.palavras
+        if each.texto not in known
+        and each.texto not in common
+        and livre[each.inicio : each.fim] == each.texto
+        and _WORD.fullmatch(each.texto)
+    ]
+    if not strange:
+        return strange
     people = [each.nome for each in folha.contatos if each.nome is not None]
     marks: list[Marca | Sinal] = [
         *folha.dias, *folha.turnos, *folha.lugares, *folha.areas, *folha.precos, *folha.condicoes, *folha.combinar,
         *folha.pagamentos, *folha.fechados, *folha.cidades, *folha.riscados, *people, *found,
     ]  # fmt: skip
     marks.sort(key=_inicio)
-    known, common = todas_as_palavras(), palavras_soltas("comuns")
     left: list[Palavra] = []
     at = until = 0
-    for word in folha.texto.palavras:
+    for word in strange:
         while at < len(marks) and marks[at].inicio <= word.inicio:
             until = max(until, marks[at].fim)
             at += 1
-        if word.inicio < until or word.texto in known or word.texto in common or not _WORD.fullmatch(word.texto):
-            continue
-        if folha.livre[word.inicio : word.fim] == word.texto:
+        if word.inicio >= until:
             left.append(word)
     return left
 
