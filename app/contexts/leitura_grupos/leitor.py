@@ -120,13 +120,13 @@ def _lida(
         taken = tomadas(marks, montar(replace(whole, fechados=()), known), vagas, judged)
     unexplained = inexplicadas(marks, found)
     evidence = Evidencia(marks, signs, unexplained, offer, today)
-    features, limit = evidence.de(vagas.abertas), evidence.limite
+    features = evidence.de(vagas.abertas)
     read = Leitura(
         is_offer,
         judged.confianca,
         judged.categoria,
         judged.motivo,
-        tuple(com_confianca(*each, limit) for each in zip(vagas.abertas, features, strict=True))
+        tuple(com_confianca(*each, evidence.limite) for each in zip(vagas.abertas, features, strict=True))
         if is_offer
         else (),
         taken,

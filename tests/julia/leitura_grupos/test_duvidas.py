@@ -54,3 +54,11 @@ def test_sector_before_a_hospital_is_not_a_part_of_its_name() -> None:
 def test_total_with_the_number_of_shifts_before_it_is_divided() -> None:
     said = "de 11 a 13/08 SN HTN clínico. 3 plantões, 4.500 no total"
     assert curtas(said) == [f"08-{day} noturno 1500" for day in (11, 12, 13)]
+
+
+def test_written_days_are_not_a_multiplication() -> None:
+    listed = vagas("Hospital Vida Plena, Marabá/PA\nclínico 1.500\n11, 12, 13, 14 e 17/08 SN")
+    combined = vagas("Hospital Vida Plena, Marabá/PA\nclínico 1.500\n10 a 14/08 SD e SN")
+    assert (len(listed), len(combined)) == (5, 10)
+    assert min(each.confianca for each in listed) >= 0.98
+    assert max(each.confianca for each in combined) < 0.95

@@ -11,7 +11,10 @@ from tests.julia.leitura_grupos.exemplos import curtas, inteiras, lida, vagas
         ("HTN clínico 11/08 SN. Pagam 3 mil e quatrocentos", ["08-11 noturno 3400"]),
         ("HTN clínico 11/08 SN, 1 mil e novecentos e cinquenta", ["08-11 noturno 1950"]),
         ("HTN clínico 10 a 12/08 SD. 6.000 pelos 3 diurnos", [f"08-{day} diurno 2000" for day in (10, 11, 12)]),
-        ("R$ 4.000 pelas 4 tardes\nHTN clínico\n10 a 13/08 tarde", [f"08-{day} tarde 1000" for day in (10, 11, 12, 13)]),
+        (
+            "R$ 4.000 pelas 4 tardes\nHTN clínico\n10 a 13/08 tarde",
+            [f"08-{day} tarde 1000" for day in (10, 11, 12, 13)],
+        ),
         (
             "HTN clínico\n11/08 SN\n16/08 SD\n1.500 em dia comum, 2.100 feriado",
             ["08-11 noturno 1500", "08-16 diurno 1500"],

@@ -34,7 +34,8 @@ COMUNS = (
     *_SIGNS, "chance_de_oferta", "palavra_de_oferta",
 )  # fmt: skip
 PROPRIAS = (
-    "titulo", "respectivamente", "produto", "tabela", "tamanho", "herdados", "abaixo", "padroes", "preco_longe",
+    "titulo", "respectivamente", "produto", "tabela", "multiplicadas_na_linha", "tamanho", "herdados", "abaixo",
+    "padroes", "preco_longe",
     "preco_unico", "preco_nenhum",
     "preco_em_disputa", "preco_estranho", "so_dia_da_semana", "longe", "area_padrao", "area_apesar_de_outras",
     "periodo_padrao", "so_inicio", "so_inicios", "inexplicadas_na_linha", "numeros_na_linha", "letras_na_linha",
@@ -61,30 +62,22 @@ _CELLS = re.compile(r"\||;[^;\n]*;|>[^>\n]*>|\S {3,}\S[^\n]* {3,}\S")
 
 def inexplicadas(folha: Folha, found: Sequence[Sinal]) -> list[Palavra]:
     """Return the words and numbers of a message that no rule matched."""
-    known, common, livre = todas_as_palavras(), palavras_soltas("comuns"), folha.livre
-    strange = [
-        each
-        for each in folha.texto.palavras
-        if each.texto not in known
-        and each.texto not in common
-        and livre[each.inicio : each.fim] == each.texto
-        and _WORD.fullmatch(each.texto)
-    ]
-    if not strange:
-        return strange
     people = [each.nome for each in folha.contatos if each.nome is not None]
     marks: list[Marca | Sinal] = [
         *folha.dias, *folha.turnos, *folha.lugares, *folha.areas, *folha.precos, *folha.condicoes, *folha.combinar,
         *folha.pagamentos, *folha.fechados, *folha.cidades, *folha.riscados, *people, *found,
     ]  # fmt: skip
     marks.sort(key=_inicio)
+    known, common = todas_as_palavras(), palavras_soltas("comuns")
     left: list[Palavra] = []
     at = until = 0
-    for word in strange:
+    for word in folha.texto.palavras:
         while at < len(marks) and marks[at].inicio <= word.inicio:
             until = max(until, marks[at].fim)
             at += 1
-        if word.inicio >= until:
+        if word.inicio < until or word.texto in known or word.texto in common or not _WORD.fullmatch(word.texto):
+            continue
+        if folha.livre[word.inicio : word.fim] == word.texto:
             left.append(word)
     return left
 
@@ -182,13 +175,15 @@ class Evidencia:
         derived = vaga.derivacao
         assert derived is not None
         form, size, price = derived.forma, derived.produto, derived.preco
+        multiplied = max(1.0, size / max(1, line.ditos))
         starts_only = vaga.hora_inicio is not None and vaga.hora_fim is None
         is_default, sure = vaga.especialidade.confianca < 1.0, vaga.hospital.confianca
         return (
             float(form is Forma.TITULO),
             float(size > 1 and "respectiv" in self.folha.texto.plano),
-            float(form is Forma.PRODUTO),
+            float(form is Forma.PRODUTO and multiplied > 1),
             float(form is Forma.TABELA),
+            log1p(multiplied - 1),
             log1p(size - 1),
             float(derived.herdados),
             float(derived.abaixo),
@@ -220,13 +215,26 @@ class _Linha:
     the vacancy.
     """
 
-    __slots__ = ("_areas", "_dias", "_folha", "_lugares", "_precos", "_turnos", "comuns", "estranhas", "separada")
+    __slots__ = (
+        "_areas",
+        "_dias",
+        "_folha",
+        "_lugares",
+        "_precos",
+        "_turnos",
+        "comuns",
+        "ditos",
+        "estranhas",
+        "separada",
+    )
 
     def __init__(self, folha: Folha, unexplained: Sequence[Palavra], line: tuple[int, int]) -> None:
         self._folha = folha
         text = folha.texto.plano[slice(*line)]
         self._lugares = entre(folha.lugares, *line)
         self._dias = [each for each in entre(folha.dias, *line) if not each.feriado]
+        # Number of days that the line writes. A range such as "10 a 14/08" counts once.
+        self.ditos = len({day.inicio for each in self._dias for day in each.dias})
         self._turnos = [each for each in entre(folha.turnos, *line) if each.periodo or each.das]
         self._areas = [each for each in entre(folha.areas, *line) if not each.fraca]
         self._precos = entre(folha.precos, *line)

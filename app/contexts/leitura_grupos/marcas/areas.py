@@ -12,7 +12,9 @@ _REQUIRED = re.compile(
     r"(?: (?:em|de|na|no|com|minima|previa|anos|especialista)){1,3} (?:[a-z]{2,20} (?:e|ou) )?$"
 )
 # Matches words after a doctor who is already at the hospital: "anestesista no local".
-_PRESENT = re.compile(r" (?:ja )?(?:24 ?h(?:oras)? )?(?:no local|na casa(?! de)|presente|de (?:retaguarda|apoio|suporte))\b")
+_PRESENT = re.compile(
+    r" (?:ja )?(?:24 ?h(?:oras)? )?(?:no local|na casa(?! de)|presente|de (?:retaguarda|apoio|suporte))\b"
+)
 _PLACE_BEFORE = frozenset(("na", "da", "nossa", "uma", "minha", "a", "nas"))
 _BULLET = re.compile(r"[^\w\n]{0,8}")
 _STATE = re.compile(r"(?: ?[/,-] ?| ?\()$")

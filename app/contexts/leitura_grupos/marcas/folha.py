@@ -156,7 +156,10 @@ def folha(
                 Condicao(each.start(), each.end(), frozenset(range(5)))
                 for each in achados(_WORKDAYS, livre, "seman", "dia")
             ),
-            *(Condicao(each.start(), each.end(), frozenset(range(7))) for each in achados(_ORDINARY, livre, "norma", "comu")),
+            *(
+                Condicao(each.start(), each.end(), frozenset(range(7)))
+                for each in achados(_ORDINARY, livre, "norma", "comu")
+            ),
             *feriados_com_nome(livre, hoje),
         ),
         combinar=tuple(combinar(texto)),

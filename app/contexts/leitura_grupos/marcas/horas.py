@@ -285,7 +285,11 @@ def _is_period(texto: Texto, start: int, end: int) -> bool:
             return False
         is_date = after[:1].isdigit() and not _AMOUNT.match(texto.plano, words[start].fim)
         is_date = is_date or after.startswith((":", "a ", "da ", "do "))
-        return not is_date and before not in palavras_soltas("antes_de_dia") and not after.startswith(("norm", "comu", "util"))
+        return (
+            not is_date
+            and before not in palavras_soltas("antes_de_dia")
+            and not after.startswith(("norm", "comu", "util"))
+        )
     if word in ("noite", "tarde", "manha"):
         return before not in ("boa", "boas", "bom", "mais", "cedo", "muito")
     if word == "mt":

@@ -16,7 +16,9 @@ _PRICED = re.compile(r"[ *_]{0,2}(?:[:=-] {0,2})?(?:r\$|\d)|[ *_]{0,2}:")
 _EQUALS = re.compile(r"\b([a-z]{2,6}) ?= ?$")
 _BRACKETED = re.compile(r" ?\(([a-z]{3,6})\)")
 # Matches words that describe a place whose name the author does not tell: "hospital particular de Belém".
-_DESCRIBED = re.compile(r"[a-z]+ (?:particular|privad[oa]|public[oa]|conhecid[oa]|renomad[oa]) (?:d[eoa]|em) (?P<onde>.+)")
+_DESCRIBED = re.compile(
+    r"[a-z]+ (?:particular|privad[oa]|public[oa]|conhecid[oa]|renomad[oa]) (?:d[eoa]|em) (?P<onde>.+)"
+)
 _LABEL = re.compile(r"(?:\A|\n)[^a-z0-9\n]{0,8}(?:hospital|unidade|clinica|local)[ *_]{0,2}:")
 _SAME_AS = re.compile(
     r" {0,2}= {0,2}|[ .,*_]{1,5}(?:digo|alias|quer dizer|corrigindo)[ :,.*_]{1,3}(?:(?:n?[oa]|e n[oa]) )?"

@@ -124,10 +124,8 @@ _inicio = attrgetter("inicio")
 
 def entre(marcas: Sequence[M], inicio: int, fim: int) -> Sequence[M]:
     """Return the marks that begin in a range. ``marcas`` must be sorted."""
-    if not marcas or (begin := marcas[0].inicio) >= fim or (last := marcas[-1].inicio) < inicio:
+    if not marcas or marcas[0].inicio >= fim or marcas[-1].inicio < inicio:
         return marcas[:0]
-    if inicio <= begin and last < fim:
-        return marcas[:]
     first = bisect_left(marcas, inicio, key=_inicio)
     return marcas[first : bisect_left(marcas, fim, first, key=_inicio)]
 
@@ -147,13 +145,12 @@ def apagar(plano: str, marcas: Iterable[Marca], com: str = TOMADO) -> str:
     ordered.sort(key=_inicio)
     parts, free = [], 0
     for each in ordered:
-        start, end = each.inicio, each.fim
-        if end <= free:
+        if each.fim <= free:
             continue
-        start = start if start > free else free
-        taken = plano[start:end]
-        taken = com * len(taken) if "\n" not in taken else "".join("\n" if c == "\n" else com for c in taken)
-        parts += (plano[free:start], taken)
-        free = end
+        start = max(each.inicio, free)
+        parts.append(plano[free:start])
+        taken = plano[start : each.fim]
+        parts.append(com * len(taken) if "\n" not in taken else "".join("\n" if c == "\n" else com for c in taken))
+        free = each.fim
     parts.append(plano[free:])
     return "".join(parts)

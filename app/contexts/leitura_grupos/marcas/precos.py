@@ -19,7 +19,9 @@ _SAID = rf"(?P<c>{'|'.join(_TENS)})(?: e (?P<d>{'|'.join(_DECADES)}))?"
 _PRICE = re.compile(
     r"(?=[+\dr$b])(?<![\w.,/:$#])(?P<mais>\+ {0,2})?(?:\d{1,2} {0,2}x {0,2})?(?P<r>(?:r\$|\$|rs\b|brl\b)[ $:]{0,3})?"
     + _NUMBER
-    + r"(?P<fim>[.,]00(?!\d))?(?: {0,2}(?P<mil>mil\b(?: (?:e )?(?:(?P<resto>\d{2,3})|" + _SAID + r")\b)?|k(?P<k>\d{1,3})?\b)"
+    + r"(?P<fim>[.,]00(?!\d))?(?: {0,2}(?P<mil>mil\b(?: (?:e )?(?:(?P<resto>\d{2,3})|"
+    + _SAID
+    + r")\b)?|k(?P<k>\d{1,3})?\b)"
     r"| {0,2}(?P<reais>reais|conto|contos|pila|pilas)\b)?"
     r"(?P<hora> {0,2}(?:/ {0,2}h(?:r|rs|s|ora)?\b|(?:(?:por|a|p/|cada|/) {0,2})?hora\b(?! extra)|\bh/?hora\b"
     r"| reais {0,2}/ {0,2}h\b))?"
@@ -28,14 +30,13 @@ _WORDS = re.compile(
     r"\b(?:(?P<m>dois|duas|tres|quatro|cinco) )?mil(?: (?:e )?" + _SAID + r")?\b"
     r"(?! {0,2}(?:habitantes|vezes|desculpas|anos))"
 )
-_HUNDREDS = re.compile(
-    r"(?<!mil )(?<!mil e )\b(?!cem)" + _SAID + r" reais\b"
-)
+_HUNDREDS = re.compile(r"(?<!mil )(?<!mil e )\b(?!cem)" + _SAID + r" reais\b")
 _UNITS = {"um": 1, "dois": 2, "duas": 2, "tres": 3, "quatro": 4, "cinco": 5, "seis": 6, "sete": 7, "oito": 8}
 _TOTAL = re.compile(
     r"[ ,.(]{0,3}(?:total |no total )?(?:pel[oa]s?|por|para os|pros|nos) (?:(?P<n>\d{1,2}"
     r"|dois|duas|tres|quatro|cinco|seis|sete|oito)"
-    r"(?: (?:plantoes|dias|noites|turnos|periodos|noturnos|diurnos|manhas|tardes|s[dn]s?)\b|(?=[ ]{0,2}(?:[.,;!)\n]|$)))|(?P<fds>pacote|conjunto))"
+    r"(?: (?:plantoes|dias|noites|turnos|periodos|noturnos|diurnos|manhas|tardes|s[dn]s?)\b"
+    r"|(?=[ ]{0,2}(?:[.,;!)\n]|$)))|(?P<fds>pacote|conjunto))"
 )
 _OF_SEVERAL = re.compile(r" {0,2}\((?P<n>\d{1,2}) (?:plantoes|dias|noites|turnos)\)")
 # Matches a total with the number of shifts before it: "5 plantões, 7.000 no total".

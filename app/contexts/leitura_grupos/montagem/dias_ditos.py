@@ -29,7 +29,8 @@ def sem_conversa(folha: Folha, days: list[Dias]) -> list[Dias]:
     days = [
         each
         for each in days
-        if _DIGIT.search(plano, each.inicio, each.fim) or not _WRITTEN.search(plano, max(0, each.inicio - 20), each.inicio)
+        if _DIGIT.search(plano, each.inicio, each.fim)
+        or not _WRITTEN.search(plano, max(0, each.inicio - 20), each.inicio)
     ] or days
     spans = [_frase_de(plano, each) for each in days]
     if len({*spans}) < 2 or not any(entre(folha.lugares, *span) and entre(folha.turnos, *span) for span in spans):
