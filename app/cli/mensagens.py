@@ -23,7 +23,7 @@ Motivo = Annotated[str, typer.Option("--motivo")]
 
 
 class Decision(StrEnum):
-    """An operator's decision whether a message was sent, for a message that Julia may or may not have sent."""
+    """An operator's answer to the question whether a message was sent, when Julia cannot find out."""
 
     ENVIADA = "enviada"
     NAO_ENVIADA = "nao-enviada"

@@ -67,8 +67,8 @@ async def id_of(julia: Julia, tables: Sequence[str], written: str, error: Batuta
 
 
 def word(ctx: CliContext, kind: str, state: str | None) -> str:
-    """Return the operator's word for a state. If the text files have no word for the state, return the
-    state as stored.
+    """Return the word that operators see for a stored state. If the text files have no such word, return the state as
+    stored.
     """
     return "-" if state is None else ctx.texts().get(f"estado.{kind}.{state}", state)
 
@@ -93,8 +93,8 @@ def cell(ctx: CliContext, column: str, value: object) -> str:
 
 
 def format_cell(ctx: CliContext, value: Any, column: str, instants: Collection[str], words: Mapping[str, str]) -> str:
-    """Format one value for people. ``instants`` are the columns with instants; ``words`` maps the columns with states
-    to their kind of state.
+    """Format one value for people. ``instants`` has the names of the columns that contain points in time. ``words``
+    maps each column that contains a state to the kind of state.
     """
     if value is None:
         return "-"

@@ -1,4 +1,4 @@
-"""Build the services of vacancies, external hand-offs and answers to doctors, with their jobs and health checks."""
+"""Build the services for vacancies, external hand-offs and answers to doctors, with their jobs and health checks."""
 
 from collections.abc import Mapping
 from functools import partial

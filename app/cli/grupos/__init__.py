@@ -1,4 +1,6 @@
-"""``batuta grupos``: commands for the message pipeline, the operators' review and the known names."""
+"""``batuta grupos``: commands for the message pipeline, the operators' review, and the known names of hospitals and
+specialities.
+"""
 
 from collections.abc import Callable
 

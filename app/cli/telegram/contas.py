@@ -1,4 +1,4 @@
-"""``batuta telegram``: show, pause and resume accounts, read a chat's history, link people to doctors."""
+"""``batuta telegram``: show, pause and resume accounts, read a chat's history, and link people to doctors."""
 
 from typing import Annotated, Any
 

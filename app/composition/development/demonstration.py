@@ -85,7 +85,7 @@ def run_command(*words: str, typed: str = "") -> Awaitable[int]:
 
 
 class Demonstration:
-    """Loop that performs the demonstration's next action."""
+    """Loop that performs the demonstration's actions one after the other."""
 
     name = "demonstracao"
 
@@ -203,7 +203,9 @@ class Demonstration:
         await self.run_job("atualizar-trust-scores")
 
     async def switch(self) -> None:
-        """Start the commands that set the switches, without waiting for the commands to finish."""
+        """Start the ``batuta switch`` commands that set the demonstration's switches, without waiting for the commands
+        to finish.
+        """
         self._commands = [
             asyncio.ensure_future(self._command("switch", word, key, "--reason", REASON)) for word, key in SWITCHES
         ]
@@ -227,8 +229,8 @@ class Demonstration:
         await self._create(AREAS[1], starts, valor=800, **hours)
 
     async def remind(self) -> None:
-        """Run the job that reminds the people who posted vacancies in groups. In a demonstration the job reminds them
-        after two minutes.
+        """Run the job that reminds people to answer whether a doctor may have the vacancy they posted. In a
+        demonstration, the job sends a reminder after two minutes.
         """
         await self.run_job("processar-handoffs")
 

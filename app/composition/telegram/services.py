@@ -187,8 +187,8 @@ def _add_outbound(work: Batuta, remetente: Remetente, *, at_a_time: int) -> Fila
 
 
 def _add_queues(work: Batuta, messages: Messages, groups: Groups, tarefas: Tarefas) -> tuple[Fila, Fila]:
-    """Register all Telegram queues except the queue for outbound messages. Return the queues for back-fills and for
-    actions.
+    """Register all Telegram queues except the queue for outbound messages. Return two of them: the queue of backfills,
+    which read old messages, and the queue of actions on existing messages.
     """
     read, act = tarefas.historico(), tarefas.acoes()
     receive = EntradaWork(messages.conversas, groups.grupos, work.clock).handler()

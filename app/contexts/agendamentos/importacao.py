@@ -185,7 +185,7 @@ class Importacao:
         self, folha: ArquivoAberto, content: bytes, name: str, by: str, escolhidas: Mapping[str, str]
     ) -> str:
         """Store the file and return the id of the import. The exact number of rows is known only after the last row is
-        read, so the record starts with the height of the sheets.
+        read, so until then the record contains the height of the sheets.
         """
         id, arquivo, sha256 = self._ids.new(), name, hashlib.sha256(content).hexdigest()
         asked = {"arquivo": arquivo, "sha256": sha256, "total_rows": folha.altura, "by": by, "now": self._clock.now()}
@@ -334,7 +334,7 @@ def resultado(row: Row | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def leitura_em_json(leitura: BatchProgress | None) -> dict[str, Any] | None:
-    """Return the JSON in which API clients see the progress of an import's tasks."""
+    """Return the progress of an import's tasks as a JSON object for API clients."""
     if leitura is None:
         return None
     return {"state": leitura.state, "total": leitura.total, "done": leitura.done, "failed": leitura.failed}

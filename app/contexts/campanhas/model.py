@@ -151,8 +151,8 @@ def depois(acao: Acao, status: StatusDaCampanha, *, began: bool) -> StatusDaCamp
 
 
 def espera(regras: RegrasDeEnvio, now: datetime) -> str | None:
-    """Return why these sending rules currently let no campaign start, or None if campaigns may start. The same rules
-    are checked again before each message is sent.
+    """Return why the sending rules currently prevent campaigns from starting, or None if campaigns may start. The same
+    rules are checked again before each message is sent.
     """
     held = next((hold for hold in (regras.paused, regras.campaigns, regras.safe_mode) if hold is not None), None)
     if held is not None:

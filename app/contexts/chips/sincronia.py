@@ -90,8 +90,8 @@ Mudanca: TypeAlias = Nova | Vista | Renomeada | Volta | Cortada | Sumida
 
 @dataclass(slots=True)
 class Plano:
-    """The changes to apply to the chips. ``doubts`` describes contradictions between the chips and the gateway, which
-    an operator must resolve because Julia changes no chip for them.
+    """The changes to apply to the chips. ``doubts`` describes contradictions between the chips and the gateway. Julia
+    changes no chip because of a contradiction; an operator must resolve it.
     """
 
     changes: list[Mudanca] = field(default_factory=list)

@@ -19,7 +19,7 @@ class Recusado:
 
 @dataclass(frozen=True, slots=True)
 class Incerto:
-    """The request ended without an answer, so the delivery may have arrived."""
+    """The request got no response, so the delivery may or may not have arrived."""
 
     why: str
 

@@ -16,13 +16,13 @@ def fold(texto: str) -> str:
 
 
 def chamado(nome: str | None) -> str:
-    """Return a comma followed by the first word of a person's name, such as "Ana-Maria". Return an empty string if that
-    word has characters other than letters, hyphens and apostrophes.
+    """Return a person's first name for use in a greeting, with a comma and a space before it: ", Ana-Maria". Return an
+    empty string if the first word of ``nome`` has characters other than letters, hyphens and apostrophes.
     """
     first = next(iter((nome or "").split()), "")
     return f", {first[:LONGEST_NAME]}" if _NAME.fullmatch(first) else ""
 
 
 def local(instant: datetime | None, zone: ZoneInfo, timespec: str = "auto") -> str | None:
-    """Return an instant in the time zone ``zone``, in the format of ISO 8601."""
+    """Format an instant as ISO 8601 in the time zone ``zone``."""
     return None if instant is None else instant.astimezone(zone).isoformat(timespec=timespec)

@@ -157,8 +157,8 @@ class WhatsApp(Protocol):
         ...
 
     async def list_sent(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
-        """List the messages sent to this number since an instant, newest first. The list shows whether a send succeeded
-        even though its answer was lost.
+        """List the messages sent to this number since a given time, newest first. The list shows whether a send
+        succeeded even though the gateway's answer was lost.
         """
         ...
 

@@ -1,5 +1,5 @@
-"""Interface of conversations for other contexts: stages, listeners for inbound messages, the pending list, the opt-out
-journal.
+"""Interface of conversations for other contexts: stages, listeners for inbound messages, the pending list, and the
+opt-out journal.
 """
 
 from datetime import datetime

@@ -190,7 +190,7 @@ class SaudeDosGrupos:
         local: Callable[[datetime], datetime],
         clock: Clock,
     ) -> None:
-        """Build the health check. ``custo`` returns what the language model has cost since an instant, in dollars.
+        """Build the health check. ``custo`` returns what the language model has cost since a given time, in dollars.
         ``local`` converts an instant to local time.
         """
         self._database = database

@@ -1,4 +1,4 @@
-"""Run the triggers: select doctors, queue their messages, record the contacts.
+"""Run the triggers: select doctors, queue messages to them, and record the contacts.
 
 One run selects, queues and records in one transaction. Two runs of the same trigger never overlap. The switches are
 checked again before each send, so a queued message waits while its trigger is off.

@@ -317,8 +317,8 @@ def _timely(pedido: PedidoDeEnvio, regras: RegrasDeEnvio, now: datetime) -> Bloq
 
 
 def _check_doubt(pedido: PedidoDeEnvio, medico: Medico, now: datetime) -> Adia | None:
-    """If the recipient has probably opted out, hold back Julia's messages until an operator decides about it. Messages
-    that a team member writes are sent.
+    """If the recipient has probably opted out, hold back Julia's messages until an operator decides whether it is an
+    opt-out. Messages that a team member writes are sent.
     """
     if not medico.opt_out_in_doubt or pedido.bypass or pedido.tipo == BY_PERSON:
         return None

@@ -1,9 +1,9 @@
 """Listeners for sent and ended messages, called in the transaction that settles the message.
 
 If a stage, a counter or a flag depends on a message, a listener must change it after the message was sent, and no code
-may change it when the message is queued. If a listener raises an error, the settlement is rolled back, and it stays
-undecided whether the message was sent until the listener works. Each call reports one outcome. An operator may retry an
-ended message, so ``enviada`` may follow ``encerrada``.
+may change it when the message is queued. If a listener raises an error, the settlement is rolled back: the message is
+recorded as neither sent nor ended until a later call of the listener succeeds. Each call reports one outcome. An
+operator may retry an ended message, so ``enviada`` may follow ``encerrada``.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,5 @@
-"""Interface of vacancies for other contexts: announce, choose doctors, suggest, reserve and release, with the results
-of these actions.
+"""Interface of vacancies for other contexts: announce, suggest, reserve and release vacancies, and choose doctors for
+them. The results of these actions are included.
 """
 
 from app.contexts.plantoes.anuncios import Anuncio, Anuncios

@@ -49,7 +49,9 @@ class ConfirmationQueries:
 
 @dataclass(frozen=True, slots=True)
 class Passo:
-    """A state change that becomes due at some instant of a shift. ``vence`` returns this instant."""
+    """A change to a vacancy's state that becomes due at a certain time, such as the start of the shift. ``vence``
+    returns that time.
+    """
 
     de: tuple[StatusDaVaga, ...]
     para: StatusDaVaga

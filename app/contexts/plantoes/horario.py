@@ -1,5 +1,5 @@
-"""Compute when a shift starts and ends. Missing hours are derived from the period. If both are missing, the shift lasts
-until the end of the day.
+"""Compute when a shift starts and ends. Missing hours are derived from the period, such as day or night. If hours and
+period are both missing, the shift is assumed to last until the end of the day.
 """
 
 import re
@@ -36,8 +36,8 @@ _HORA: Final = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::[0-5][0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class Turno:
-    """Start and end of a shift. If both hours and period are unknown, ``inicio`` is the end of the day, so that the
-    vacancy stays open until then.
+    """Start and end of a shift. If neither the hours nor the period (such as day or night) are known, ``inicio`` is the
+    end of the day, so that the vacancy stays open until then.
     """
 
     inicio: datetime

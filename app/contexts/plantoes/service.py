@@ -259,8 +259,8 @@ def _pattern(nome: str) -> str | None:
 
 
 def _horas(nova: NovaVaga) -> tuple[Periodo, str, str]:
-    """Return a new vacancy's period and hours. If the hours are missing, the period's usual hours are used. If the
-    period is missing, it is derived from the hours.
+    """Return a new vacancy's hours and its period, such as day or night. If the hours are missing, the period's usual
+    hours are used. If the period is missing, it is derived from the hours.
     """
     if nova.hora_inicio is None or nova.hora_fim is None:
         assert nova.periodo is not None

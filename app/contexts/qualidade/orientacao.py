@@ -37,8 +37,8 @@ class Condensada:
 
 
 def condensar(avaliacoes: Sequence[Row | Mapping[str, Any]]) -> Condensada | None:
-    """Summarise evaluations (given newest first): people's corrections, then the most frequent sentences. Return None
-    if there is nothing to say.
+    """Summarise evaluations, which are given newest first. The summary has people's corrections, followed by the most
+    frequent sentences. Return None if there is nothing to summarise.
     """
     corrected = [each for each in avaliacoes if each["nota_corrigida"] is not None and each["correcao"]]
     good = [each for each in avaliacoes if each["nota"] >= GOOD]

@@ -146,7 +146,7 @@ class Contas:
         await transaction.run(self._queries.advance, id=id, marca=marca, is_news=is_news, now=self._clock.now())
 
     async def esperar(self, id: str, metodo: Metodo, ate: datetime, motivo: str) -> None:
-        """Store that the account may not call a method before an instant. If a longer wait is already stored, it is
+        """Record that the account must not call a method before a given time. If a longer wait is already stored, it is
         kept.
         """
         values = {"metodo": metodo.value, "ate": ate, "motivo": encode(motivo, LONGEST_ERROR)}

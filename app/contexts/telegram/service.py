@@ -1,5 +1,5 @@
-"""Operators' actions on Telegram: send a message or a file, show its state, read a chat's old messages, edit, delete or
-forward a message, link a person to a doctor.
+"""Operators' actions on Telegram: send, edit, delete and forward messages, send files, show the state of a message,
+read a chat's old messages, and link a person to a doctor.
 """
 
 from datetime import datetime
@@ -123,8 +123,8 @@ class ServicoTelegram:
         return values
 
     async def ler_historico(self, conta: str, destino: str, *, maximo: int, chave: str | None = None) -> str | None:
-        """Queue a back-fill: a task that reads a chat's old messages. Return its id, or None if a back-fill of this
-        chat is already queued.
+        """Queue a backfill: a task that reads a chat's old messages. Return its id, or None if a backfill of this chat
+        is already queued.
         """
         id = await self._contas.conta(conta)
         values = {"conta_id": id, "destino": destino, "maximo": min(maximo, MOST_MESSAGES)}
@@ -132,7 +132,7 @@ class ServicoTelegram:
         return made
 
     async def historicos(self, zone: ZoneInfo, *, limit: int) -> list[dict[str, Any]]:
-        """Return the latest back-fills (tasks that read a chat's old messages) with their progress."""
+        """Return the latest backfills (tasks that read a chat's old messages) with their progress."""
         rows = await self._database.all(self._queries.backfills, limit=limit)
         return [in_words(row, zone) for row in rows]
 

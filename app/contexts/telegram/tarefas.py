@@ -1,10 +1,10 @@
-"""The loops ``history`` and ``jobs``: back-fills, which read chats' old messages, and actions on existing Telegram
-messages.
+"""The loops ``history`` and ``jobs``. The first runs backfills, which read chats' old messages. The second performs
+actions on existing Telegram messages.
 
-A back-fill reads one page per attempt. It stores the page together with its position, so that it can continue there
+A backfill reads one page per attempt. It stores the page together with its position, so that it can continue there
 after a crash. Repeating an edit, a deletion or a read mark is harmless. A forwarded message is a message to a doctor:
-this loop reads the original and queues it for forwarding. The loop ``outbound`` then sends it under the same rules as
-every other message.
+the loop ``jobs`` reads the original and queues it for forwarding. The loop ``outbound`` then sends it under the same
+rules as every other message.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -82,8 +82,8 @@ class Fechamentos:
         self._queries = load_queries(ClosingQueries, "fechamentos.sql", database.dialect)
 
     async def de(self, mensagem: Row, dito: Fechamento | None) -> DecisaoDoFechamento | Snooze:
-        """Decide which vacancies a closing notice closes. As long as an earlier message, which may contain the offer,
-        is unread, return a Snooze, which postpones the notice.
+        """Decide which vacancies a closing notice closes. If an earlier message, which may contain the offer, has not
+        been read yet, return a Snooze, which postpones the notice.
         """
         if dito is None:
             return NADA
@@ -121,7 +121,7 @@ class Fechamentos:
     def feito(
         self, mensagem: Row, dito: Fechamento, decisao: DecisaoDoFechamento, junto: Writes
     ) -> Callable[[Transaction], Awaitable[None]]:
-        """Return the effect of a closing notice: a function that runs the statements of ``junto``, closes the vacancies
+        """Return the effect of a closing notice: a function that runs the statements in ``junto``, closes the vacancies
         and stores the notice.
         """
 

@@ -202,7 +202,7 @@ class Reajustes:
         self._queries = load_queries(AdjustmentQueries, "reajustes.sql", database.dialect)
 
     async def de(self, mensagem: Row, leitura: Leitura) -> Reajustado | Snooze | None:
-        """Read the price correction in a message. As long as an earlier message from its group is unread, return a
+        """Read the price correction in a message. If an earlier message from its group has not been read yet, return a
         Snooze, which postpones the correction, because the earlier message may contain the offer.
         """
         if leitura.categoria in ALHEIAS or mensagem["contato_id"] is None:
@@ -224,7 +224,7 @@ class Reajustes:
         return found if found is None or found.claro or not leitura.incompletas else None
 
     def feito(self, mensagem: Row, achado: Reajustado, junto: Writes) -> Callable[[Transaction], Awaitable[None]]:
-        """Return the effect of a price correction: a function that runs the statements of ``junto``, and adds each
+        """Return the effect of a price correction: a function that runs the statements in ``junto``, and adds each
         vacancy again as a duplicate with the new price.
         """
 

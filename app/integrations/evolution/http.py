@@ -32,7 +32,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """A request without an answer. ``never_sent`` means that the request never left this process."""
+    """A request that got no response. ``never_sent`` means that the request never left this process."""
 
     why: str
     never_sent: bool

@@ -52,8 +52,9 @@ class _SomasDeChaves(dict[Chave, int]):
 
 
 class _SomasDeFormas(dict[Forma, tuple[list[int], list[str]]]):
-    """Cache that maps an address's shape to one sum and one join per word. The sum adds the weights of all features of
-    the word's keys. The join says how the word is joined to the previous word.
+    """Cache that maps an address's shape to two lists with one entry per word. The first list has the sum of the
+    weights of all features of the word's keys. The second list has the code for the separator between the previous word
+    and this word (``Descricao.juncoes``).
     """
 
     def __init__(self, packed: Mapping[str, int]) -> None:
@@ -86,8 +87,8 @@ class _SomasDePalavras(dict[str, int]):
 
 
 class _Passos(dict[str, tuple[Sequence[int], ...]]):
-    """Weights of every pair of labels for two adjacent words. The key of this dictionary is the join: a code that says
-    how the two words are joined.
+    """Maps the code for the separator between two adjacent words to the weights of every pair of labels for these
+    words.
     """
 
     def __init__(self, pesos: Mapping[str, Sequence[int]]) -> None:
@@ -113,8 +114,8 @@ class Etiquetador:
         self._words = tuple(_SomasDePalavras(packed, lugar) for lugar in range(5))
 
     def etiquetas(self, lidas: Sequence[Palavra]) -> tuple[str, int]:
-        """Return one label per word, and the margin by which this labelling wins. The margin is small if, for any word,
-        another label has almost the same score as the chosen label.
+        """Return one label per word, and the margin between the score of these labels and the next best score. The
+        margin is small if, for any word, another label has almost the same score as the chosen label.
         """
         if not lidas:
             return "", SURE

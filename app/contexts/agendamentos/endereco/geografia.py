@@ -129,7 +129,7 @@ def cidades_de(words: tuple[str, ...]) -> tuple[Cidade, ...]:
 
 
 def nomes_das_cidades() -> list[tuple[str, ...]]:
-    """Return all names and nicknames of municipalities as words without accents and capitals."""
+    """Return all names and nicknames of municipalities. Each name is a tuple of words in lower case without accents."""
     return [tuple(name.split(" ")) for name in _atlas().by_name]
 
 
@@ -155,8 +155,8 @@ def _cidade(texto: str, uf: str | None) -> Cidade | None:
 @lru_cache(maxsize=4096)
 def _shortened(words: tuple[str, ...]) -> tuple[Cidade, ...]:
     """Return the municipalities to which an abbreviation such as "Rib. Preto" may refer. Each word of the abbreviation
-    must be a whole word of the full name, its first letters, or its usual short form. At least one word must be a whole
-    word.
+    must equal the corresponding word of the full name, be the beginning of that word, or be a usual abbreviation of
+    that word. At least one word longer than three letters must be written in full.
     """
     known = _atlas().by_initials.get(_initials(words), ())
     return tuple(cidade for name, cidade in known if _abbreviates(words, name))

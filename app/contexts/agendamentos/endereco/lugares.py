@@ -37,8 +37,8 @@ class _Nome(NamedTuple):
 
 
 def lugares(planas: Sequence[str], pontos: Sequence[bool], antes: Sequence[str]) -> list[str]:
-    """Return one code per word. The code describes the word's position in the name of a municipality or state, and is
-    empty for all other words.
+    """Return one code per word. If the word belongs to the name of a municipality or state, the code describes the
+    word's position in that name; otherwise the code is empty.
 
     A code has four parts: the kind of name (``_KINDS``), the word's position in the name (``B`` begin, ``I`` inside,
     ``E`` end, ``S`` single word), a sign for the text after the name, and ``|`` if a separator precedes the name.
@@ -89,8 +89,8 @@ def _kind(words: Sequence[str], cities: Sequence[Cidade], written: set[str]) -> 
 
 
 def _state_or_city(nome: _Nome, found: Sequence[_Nome], planas: Sequence[str], written: frozenset[str]) -> str:
-    """Return whether "São Paulo" or "Rio de Janeiro", each of which is both a city and a state, is used as the one or
-    the other. After the name of a city in that state, it is the state.
+    """Decide whether "São Paulo" or "Rio de Janeiro" names the city or the state, and return the kind of name
+    (``_KINDS``). After the name of a city in that state, it names the state.
     """
     uf = _STATES[tuple(planas[nome.inicio : nome.fim])]
     if uf in written:

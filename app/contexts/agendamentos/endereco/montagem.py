@@ -126,9 +126,9 @@ def _first(resto: str) -> tuple[str, str]:
 
 
 def _separate(lidas: Sequence[Palavra], etiquetas: str) -> str:
-    """Keep the labels of one street and one city, and relabel every other street and city. If the address has a street
-    and a rural property, the rural property becomes a complement. If it has a neighbourhood and a housing estate, the
-    housing estate becomes a complement.
+    """Keep the label of one street and one city. Relabel all other words that are labelled as a street or a city. If
+    the address has a street and a rural property, the rural property becomes a complement. If it has a neighbourhood
+    and a housing estate, the housing estate becomes a complement.
     """
     labels = list(etiquetas)
     if "C" in labels:
@@ -239,8 +239,8 @@ def _repair_city(lidas: Sequence[Palavra], labels: list[str]) -> None:
 
 
 def _parts(lidas: Sequence[Palavra], etiquetas: str, label: str) -> list[tuple[int, int]]:
-    """Return the start and the end of each sequence of adjacent words that have this label. A strong separator also
-    ends a sequence.
+    """Return the start and the end of each sequence of adjacent words that have this label. A strong separator, such as
+    a comma, also ends a sequence.
     """
     if label not in etiquetas:
         return []

@@ -122,9 +122,9 @@ def _read(said: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=1024)
 def _gap(gap: str) -> str:
-    """Return a short code for the text between two words: ``s`` for a space, ``g`` if they touch, ``n`` for a line end,
-    otherwise the punctuation character. A slash is ``b`` with a space beside it and ``/`` without, a hyphen ``-`` or
-    ``h``, a full stop ``.`` or ``d``.
+    """Return a short code for the text between two words: ``s`` for a space, ``g`` if the words touch, ``n`` for a line
+    end, otherwise the punctuation character. Three characters have two codes, one without and one with a space beside
+    the character: ``/`` and ``b`` for a slash, ``h`` and ``-`` for a hyphen, ``d`` and ``.`` for a full stop.
     """
     bare = gap.strip()
     if not bare or bare == "'":

@@ -179,7 +179,7 @@ def chave_do_titulo(titulo: str) -> str:
 
 
 def nome_dito(campo: str) -> str:
-    """Return the short field name that people use in their choices of columns."""
+    """Return the short name by which people refer to a field when they assign columns to fields."""
     return next((short for short in SUGERIDOS if CAMPOS_DITOS[short] == campo), campo)
 
 

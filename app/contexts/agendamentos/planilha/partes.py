@@ -18,7 +18,7 @@ COMPLETOS: Final = {
 def com_partes(colunas: Mapping[str, int], nomes: Mapping[str, str]) -> dict[str, int]:
     """Map each field to the position of its column. If one column has a whole value, such as the full address, the
     columns with parts of that value are dropped. If no column has all documents, a column with one kind of document,
-    such as CPF, takes its place.
+    such as CPF, is used instead.
 
     ``nomes`` has the title of each column.
     """
