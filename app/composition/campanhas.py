@@ -59,8 +59,8 @@ def add_campaigns(work: Batuta, campaigns: Campaigns) -> None:
 
 
 async def _find_held_types(work: Batuta) -> dict[str, str]:
-    """Return the campaign types whose job is held back by a switch, and the reason for each. The loop starts no
-    campaign of these types.
+    """Return the campaign types whose job is held back by a switch, and the reason for each. The loop that starts
+    campaigns skips these types.
     """
     controls, switches = await work.controls.read(), await work.switches.all()
     jobs, now = work.registry.timetable(controls), work.clock.now()

@@ -45,8 +45,8 @@ DAILY_SLA: Final = timedelta(hours=25)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A job in the catalogue. ``continuo`` and ``janelas`` are its schedules in the two timetables. None means that the
-    timetable does not contain the job.
+    """A job in the catalogue. ``continuo`` and ``janelas`` are the job's schedules in the timetables of the same names.
+    If a schedule is None, the job is not in that timetable.
     """
 
     name: str

@@ -221,8 +221,8 @@ class Campanhas:
         )
 
     async def situacao_de(self, id: int, quem: str) -> Row:
-        """Return the row that describes a doctor's situation in a campaign. ``quem`` is the doctor's number or id. In
-        the row, ``situacao`` is None if the doctor is outside the audience.
+        """Return the row that describes a doctor's situation in a campaign. ``quem`` is the doctor's phone number or
+        id. In the row, ``situacao`` is None if the doctor is outside the audience.
         """
         await self._row(self._database, id)
         telefone = telefone_de(quem)

@@ -92,7 +92,9 @@ class Ensino:
             await transaction.run(self._queries.rename_hospital, id=owner.id)
 
     async def _note(self, transaction: Transaction, owner: Ensinado, by: str, now: datetime) -> None:
-        """Record the removal of a name in the audit log. Only ids are written, because a name may be any text."""
+        """Record the removal of a name in the audit log. The entry contains the id of the hospital or speciality
+        instead of the name, because a name may be any text, including personal data.
+        """
         before: dict[str, Json] = {"origem": owner.origem, "por": owner.por, "confirmado": owner.confirmado}
         await self._audit.note(
             transaction, actor=by, action="nome.esquecer", subject=f"{owner.tipo}:{owner.id}", before=before, after=None, now=now

@@ -61,8 +61,9 @@ def turno_de(vaga: Row | Mapping[str, Any], zone: ZoneInfo) -> Turno:
 
 
 def condicao_de_conflito(held: str, wanted: str) -> str:
-    """Return the SQL condition that two rows of ``vagas`` with the same date exclude each other: their periods cover
-    the same part of the day, or they begin at the same hour. The arguments are the aliases of the rows.
+    """Return the SQL condition under which two rows of ``vagas`` with the same date exclude each other: their periods
+    (such as day or night) cover the same part of the day, or they begin at the same hour. The arguments are the aliases
+    of the rows.
     """
     parts = " ".join(f"WHEN {id} THEN {parts}" for id, parts in _PARTES.items())
     first, second = (f"CASE {alias}.periodo_id {parts} ELSE 0 END" for alias in (held, wanted))

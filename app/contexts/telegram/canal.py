@@ -353,8 +353,8 @@ def _flood_reason(metodo: Metodo, wait: timedelta) -> str:
 
 
 def _report_of(result: SendResult) -> EffectReport:
-    """Translate an answer from Telegram into a report for the account's circuit breaker. A flood wait (Telegram accepts
-    no request until an instant) is not a failure, because it is stored separately.
+    """Translate an answer from Telegram into a report for the account's circuit breaker. A flood wait (a period in
+    which Telegram accepts no request) is not a failure, because it is stored separately.
     """
     match result:
         case Sent() | AlreadySent() | PeerUnknown() | PeerBlocked() | FloodWait() | SlowMode():

@@ -287,7 +287,9 @@ class Conexoes:
                 await self._drop(known, why)
 
     async def esperar(self, conta: str, metodo: Metodo, wait: timedelta) -> datetime:
-        """Store a flood wait, extended by a random amount of up to a tenth. Return the time at which it ends."""
+        """Store a flood wait, extended by a random amount of up to a tenth of its length. Return the time at which it
+        ends.
+        """
         until = self.clock.now() + wait * (1 + self.chance() / 10)
         await self.contas.esperar(conta, metodo, until, FLOOD(metodo=metodo.value, seconds=round(wait.total_seconds())))
         return until

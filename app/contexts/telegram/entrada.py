@@ -142,7 +142,7 @@ class Entrada:
             new = {"texto": row["texto"], "editada_em": seen.editada}
             await transaction.run(self._queries.edit, chave=row["chave"], **new)
         elif not seen.chat.is_bot:
-            # A back-fill may have stored the message before its update arrived.
+            # A backfill may have stored the message before its update arrived.
             await transaction.run(self._queries.process, chave=row["chave"], now=self._clock.now())
 
     async def _add(self, transaction: Transaction, seen: MensagemVista, row: Mapping[str, Any], *, origem: str) -> int:

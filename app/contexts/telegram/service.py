@@ -86,8 +86,8 @@ class ServicoTelegram:
         arquivo: Arquivo | None = None,
         chave: str | None = None,
     ) -> str | None:
-        """Queue a message to a doctor. ``quem`` is the doctor's number or id. Return the id of the message, or None if
-        a message with this ``chave`` is already queued.
+        """Queue a message to a doctor. ``quem`` is the doctor's phone number or id. Return the id of the message, or
+        None if a message with this ``chave`` is already queued.
         """
         row = await self._doctor(quem)
         chosen = (

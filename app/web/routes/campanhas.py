@@ -135,7 +135,7 @@ def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/{id}/agendar", operation_id="schedule_campanha", responses=ANSWERS, openapi_extra=needs(Scope.SEND))
     async def agendar(request: Request, id: Id, quando: Agendamento | None = None) -> dict[str, Any]:
-        """Schedule a campaign for an instant, or as soon as possible. Under the profile `janelas` it starts in the
+        """Schedule a campaign for a given time, or as soon as possible. Under the profile `janelas` it starts in the
         window for its type.
 
         Returns the expected audience. An empty audience is refused (409), and nothing changes.
@@ -197,7 +197,7 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
         depois_de: Annotated[int, Query(ge=0, le=2**31 - 1, description="only positions after this one")] = 0,
         limite: Limit = 100,
     ) -> dict[str, Any]:
-        """List the doctors in the audience by position. Each excluded doctor has the reason."""
+        """List the doctors in the audience in the order of their positions. Each excluded doctor has the reason."""
         with as_problems(request, REFUSALS):
             rows = await campanhas.destinatarios(id, situacao=situacao, motivo=motivo, after=depois_de, limit=limite)
         return {"destinatarios": [dict(row) for row in rows]}

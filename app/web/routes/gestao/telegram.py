@@ -1,4 +1,6 @@
-"""``/api/v1/telegram``: queue a message, a file or an action, show its state, back-fill a chat, pause an account."""
+"""``/api/v1/telegram``: queue a message, a file or an action and show its state, backfill a chat, and pause
+an account.
+"""
 
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -58,8 +60,8 @@ class NovoHistorico(BaseModel):
 
 
 class _SobreMensagem(BaseModel):
-    """An action on a message in a chat. ``chat`` and ``mensagem`` are the last parts of the message's id,
-    ``tg:…:pessoa:7:42``.
+    """An action on a message in a chat. The message ``tg:…:pessoa:7:42`` has the ``chat`` "pessoa:7" and the number
+    (``mensagem``) 42.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -196,13 +198,13 @@ def _add_accounts(routes: APIRouter, work: Batuta, servico: ServicoTelegram) -> 
     async def read(
         request: Request, conta: Annotated[str, Path(max_length=200)], novo: NovoHistorico
     ) -> dict[str, Any]:
-        """Queue a back-fill of a chat, which reads the chat's old messages."""
+        """Queue a backfill of a chat, which reads the chat's old messages."""
         with as_problems(request, REFUSALS):
             return {"id": await servico.ler_historico(conta, novo.chat, maximo=novo.maximo)}
 
     @routes.get("/historicos", operation_id="list_telegram_histories")
     async def histories(request: Request) -> dict[str, Any]:
-        """List the latest back-fills with their progress."""
+        """List the latest backfills with their progress."""
         found = texts_for(request).render(await servico.historicos(work.zone, limit=50))
         return {"historicos": await personal(request, found, "destino", count=len(found))}
 
