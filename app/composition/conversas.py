@@ -68,8 +68,8 @@ def build_messages(work: Batuta, settings: Settings) -> Messages:
 
 
 def journal(work: Batuta, settings: Settings, resumos: Resumos) -> Diario | None:
-    """Return the journal of opt-outs: the file OPTOUT_JOURNAL, if set, or a file next to the SQLite database. Return
-    None if OPTOUT_JOURNAL is not set and the database is not SQLite.
+    """Return the journal of opt-outs: the file that OPTOUT_JOURNAL names, or else a file next to the SQLite database.
+    Return None if OPTOUT_JOURNAL is not set and the database is not SQLite.
     """
     named = settings.optout_journal
     if named is None and work.database.dialect != "sqlite":

@@ -63,7 +63,7 @@ class _Lido:
     """The fields of an appointment that have been parsed so far. ``pedido`` has the texts that the rules could not
     parse.
 
-    ``espera`` is set if the model may not be queried yet. ``faltou`` is true if the model was queried but did not
+    ``espera`` is set if the model must not be queried yet. ``faltou`` is true if the model was queried but did not
     answer.
     """
 

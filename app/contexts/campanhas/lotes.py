@@ -87,8 +87,8 @@ class MensagensDeCampanha:
             await self.cancel_messages(transaction, row["id"])
 
     async def cancel_messages(self, transaction: Transaction, campanha_id: int) -> None:
-        """Cancel a campaign's queued messages, and request a stop for messages that are being sent. Exclude the
-        recipients whose message is not queued yet.
+        """Cancel a campaign's queued messages, and request a stop for messages that are being sent. If a recipient's
+        message is not queued yet, mark the recipient as excluded.
         """
         now, motivo = self._clock.now(), MotivoDaExclusao.CAMPANHA_CANCELADA.value
         await transaction.run(self._queries.leave_out, id=campanha_id, motivo=motivo, now=now)

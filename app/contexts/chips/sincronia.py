@@ -1,8 +1,8 @@
 """Compute the changes to our chips that follow from the gateway's list of instances.
 
-If a chip's instance is missing from the list, the job queries the gateway about that instance before it changes the
-chip. A chip whose instance is not open is only marked as disconnected, so that an outage takes no chip out of service.
-If an instance is renamed, the phone number stays with the same chip, so that a banned number stays banned.
+If a chip's instance is missing from the list, the gateway is asked about that instance before the chip is changed. A
+chip whose instance is not open is only marked as disconnected, so that an outage takes no chip out of service. If an
+instance is renamed, the phone number stays with the same chip, so that a banned number stays banned.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -203,7 +203,8 @@ class Estagios:
     async def retomar_vencidas(
         self, transaction: Transaction, *, limite: int, por: str, motivo: str, now: datetime
     ) -> Sequence[Row]:
-        """Move at most ``limite`` conversations whose pause has expired from nao_respondeu to recontato.
+        """Move conversations from the stage nao_respondeu (not answered) to recontato (contact again) if their pause
+        has expired. At most ``limite`` conversations are moved.
 
         Return their rows with the columns id and cliente_id.
         """

@@ -39,7 +39,7 @@ class NotInDoubt(BatutaError):
 
 
 class Reconciliador:
-    """Loop that resolves messages in doubt.
+    """Loop that resolves messages in doubt (messages that may or may not have been sent).
 
     Several processes may run this loop at the same time. The first process to settle a message wins; the others then
     change nothing.
@@ -74,7 +74,7 @@ class Reconciliador:
         return Again() if settled == BATCH else Idle(self._clock.now() + LOOK_EVERY)
 
     async def look(self) -> int:
-        """Examine one batch of messages in doubt, and return how many were resolved."""
+        """Examine one batch of messages that may or may not have been sent, and return how many were resolved."""
         by_sender: dict[str | None, list[Duvida]] = {}
         for doubt in await self._registro.in_doubt(self._database, self._fila, limit=BATCH):
             by_sender.setdefault(doubt.instance, []).append(doubt)
@@ -120,7 +120,9 @@ class Reconciliador:
             self._on_return()
 
     async def _reconcile_one(self, doubt: Duvida) -> bool:
-        """Resolve one message in doubt. An error or a timeout does not affect the batch's other messages."""
+        """Resolve one message that may or may not have been sent. An error or a timeout does not affect the batch's
+        other messages.
+        """
         deadline = self._clock.now() + ONE_WITHIN
         match await call_with_deadline(partial(self._settle, doubt), deadline, self._clock, "a doubt"):
             case Returned(value=ended):

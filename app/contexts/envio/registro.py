@@ -276,7 +276,7 @@ class Registro:
         return [_doubt(row) for row in await reading.all(self._queries.in_doubt, fila=fila, limit=limit)]
 
     async def doubts(self, reading: Reading, *, limit: int) -> list[Row]:
-        """List messages in doubt for operators. Phone numbers and texts are omitted."""
+        """List, for operators, the messages that may or may not have been sent. Phone numbers and texts are omitted."""
         return await reading.all(self._queries.doubts, limit=limit)
 
     async def record_look(self, transaction: Transaction, mensagem: Mensagem, *, now: datetime) -> None:

@@ -1,7 +1,7 @@
 """Health of the send queue, for ``/health/fila`` and the health score.
 
 For every queue, the engine already checks the backlog, its age, dead items and whether a consumer is alive. This module
-adds problems that only the send queue has: messages that are waiting for a gateway, and parked messages that an
+adds problems that only the send queue has: messages that are waiting for a gateway, and parked messages about which an
 operator must decide.
 """
 

@@ -37,7 +37,7 @@ class Ensaio(Protocol):
 
 
 class Custos(Protocol):
-    """Returns how many queries the language models answered in a period, and their cost."""
+    """Returns how many queries the language models answered in a given period, and what these queries cost."""
 
     async def no_dia(self, since: datetime, until: datetime) -> Gasto: ...
 

@@ -111,8 +111,8 @@ class Operacao:
         return sum(id is not None for id in await self._fila.put([da_mensagem(id) for id in mensagens]))
 
     async def passadas(self, desde: datetime, ate: datetime, limite: int) -> list[str]:
-        """Return the ids of messages processed in a period, oldest first. Messages that were read again in the last
-        week are skipped.
+        """Return the ids of the messages that were processed in a given period, oldest first. Messages that were read
+        again in the last week are skipped.
         """
         asked = {"desde": desde, "ate": ate, "releitura": f"{RELEITURA}%", "limite": limite}
         return [row["id"] for row in await self._database.all(self._queries.past, **asked)]

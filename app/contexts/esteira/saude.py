@@ -52,7 +52,7 @@ class MedidasDosGrupos:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fluxo:
-    """Counts of a period's messages and vacancies, by result."""
+    """The numbers of messages and vacancies in a given period, by result."""
 
     mensagens: int = 0
     passaram: int = 0

@@ -188,8 +188,8 @@ class Followups:
         return Check(name="followups", section=JOBS_AND_WORKERS, ask=self.ask)
 
     async def _late(self, why: Impedimento | None) -> tuple[int, datetime | None]:
-        """Count the follow-ups that have been due for more than a week. If ``why`` is given, count those that this
-        reason prevents. Also return the instant at which the oldest of them became due.
+        """Count the follow-ups that have been due for more than a week. If ``why`` is given, count only those that were
+        not sent for this reason. Also return the instant at which the oldest of them became due.
         """
         now = self._clock.now()
         found = [
@@ -236,7 +236,7 @@ class Followups:
         impedimento: Impedimento | None = None,
     ) -> list[Row]:
         """Read the conversations in one stage whose last message is older than ``antes``. If ``impedimento`` is given,
-        read only the conversations whose follow-up this reason prevents.
+        read only the conversations in which this reason prevents a follow-up.
         """
         etapa = POR_ESTAGIO.get(estagio)
         return await reading.all(

@@ -1,5 +1,5 @@
 """Convert triggers and selections to JSON objects for commands and HTTP routes. The objects contain ids instead of
-names and numbers.
+names and phone numbers.
 """
 
 from typing import Any

@@ -100,7 +100,7 @@ class Gatilhos:
         }
 
     async def executar_discovery_autonomo(self, call: JobCall) -> Outcome:
-        """Ask doctors whose speciality is unknown to name it. A run asks at most 50 doctors, and each doctor is asked
+        """Ask doctors for their speciality if it is unknown. A run asks at most 50 doctors, and each doctor is asked
         once.
         """
         return await self._write_to_doctors(Gatilho.DISCOVERY)

@@ -163,7 +163,7 @@ class Lgpd:
     @property
     def check(self) -> Check:
         """Warn about erasures that are still open after a day. The usual cause is a message that may or may not have
-        been sent, which an operator must decide.
+        been sent, and about which an operator must decide.
         """
         return Check(name="lgpd", section=QUEUES, ask=self.ask)
 

@@ -51,8 +51,8 @@ class Respondeu:
 
 
 def legivel(documento: Json) -> Json:
-    """Return the object if both databases can store it unchanged. Return None if it contains infinite numbers or
-    invalid characters.
+    """Return the object if SQLite and PostgreSQL can both store it unchanged. Return None for any other value, such as
+    an object with infinite numbers or invalid characters.
     """
     if not isinstance(documento, Mapping):
         return None

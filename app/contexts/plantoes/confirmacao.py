@@ -1,4 +1,4 @@
-"""Hourly job for shifts that have ended, and for vacancies without a doctor whose shift has started.
+"""Hourly job for shifts that have ended, and for vacancies that still have no doctor when the shift starts.
 
     reservada            ── end + buffer has passed ──▶ pendente_confirmacao: an operator confirms the shift
     aberta | anunciada   ── start has passed ─────────▶ cancelada (vencida)

@@ -135,7 +135,7 @@ class Respostas:
         """Try to reserve the vacancy for the doctor. Return the answer that states the result.
 
         If the vacancy comes from a group, the person who posted it must first confirm the doctor. If Julia cannot ask
-        that person, the vacancy is reserved immediately, and a team member asks instead.
+        that person, the vacancy is reserved immediately, and a team member asks that person instead.
         """
         motivo = f"aceite:{came.message_id}"
         if vaga["origem"] == FROM_GROUP:

@@ -185,8 +185,8 @@ def cabecalho_de(
     fields.
 
     ``escolhidas`` has the fields that a person chose for titles. If a required field is still missing, its column is
-    guessed (``colunas``). If no column has the day, the day comes from a row above the header, a dividing row or the
-    sheet's name.
+    guessed (``colunas``). If no column has the day of each appointment, that day is read from a row above the header, a
+    dividing row or the sheet's name.
     """
     best: Cabecalho | None = None
     for number, linha in enumerate(linhas[:HEADER_WITHIN], start=1):
