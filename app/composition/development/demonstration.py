@@ -1,5 +1,5 @@
 """Play the operators and the doctors of `make run`: register doctors, create and announce vacancies, write messages,
-take over a conversation.
+and take over a conversation.
 
 The demonstration acts only through the API, the commands and the simulated WhatsApp and Telegram, as people do, and
 inserts no rows itself. All people are fictitious.
@@ -229,7 +229,7 @@ class Demonstration:
         await self._create(AREAS[1], starts, valor=800, **hours)
 
     async def remind(self) -> None:
-        """Run the job that reminds people to answer whether a doctor may have the vacancy they posted. In a
+        """Run the job that reminds people to confirm or refuse a doctor for the vacancy that they posted. In a
         demonstration, the job sends a reminder after two minutes.
         """
         await self.run_job("processar-handoffs")

@@ -1,7 +1,7 @@
 """Query a language model about cells that the rules could not read.
 
-The prompt consists of a fixed instruction and the cells, each enclosed in two random marks. The model must answer with
-a fixed set of fields, and each field is checked against the cell (``verificacao``). For these reasons, instructions
+The prompt consists of a fixed instruction and the cells, each between two random marks. The model must answer with a
+fixed set of fields, and each field is checked against the cell (``verificacao``). For these reasons, instructions
 inside a cell have no effect. The answer is stored only with the appointment.
 """
 
@@ -60,8 +60,8 @@ class LlmDeAgendamentos:
         self._consulta = consulta
 
     async def ler(self, pedido: PedidoAoLlm, began: Callable[[], Awaitable[None]]) -> Lida:
-        """Query the model about the texts in ``pedido``. ``began`` is called after the guard has admitted the call and
-        before the request is sent.
+        """Query the model about the texts in ``pedido``. ``began`` is called after the circuit breaker and the rate
+        limit have admitted the query, and before it is sent.
         """
         parts = pedido.partes
         question = Pergunta(

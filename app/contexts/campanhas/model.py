@@ -186,8 +186,8 @@ class Lugar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorte:
-    """The specialities, cities and states that match the audience filters, spelled as in the doctors' rows. None means
-    that the filters do not restrict this field.
+    """The specialities, cities and states that match the audience filters, spelled as in the doctors' rows. A field
+    that is None is not restricted by the filters.
     """
 
     especialidades: tuple[str, ...] | None

@@ -147,7 +147,9 @@ def judge(chips: Sequence[Saude], *, is_configured: bool, banned: Sequence[str] 
 
 
 def _obstacles(chips: Sequence[Saude]) -> str:
-    """Return a text that says why these chips cannot send. For each chip, only its first obstacle counts."""
+    """Return a text that says why these chips cannot send. If several obstacles apply to a chip, the text mentions only
+    the first.
+    """
     left = list(chips)
 
     def take(is_one: Callable[[Saude], bool]) -> list[Saude]:

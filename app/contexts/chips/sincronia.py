@@ -25,7 +25,7 @@ OUT_OF_SERVICE: Final = frozenset({"banned", "cancelled"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conhecido:
-    """A chip in our database. ``left`` is the status that it had before it became pending."""
+    """A chip in our database. ``left`` is the status that the chip had before it became pending."""
 
     id: str
     instance: str

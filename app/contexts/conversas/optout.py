@@ -1,6 +1,4 @@
-"""Opt-outs and requests to delete personal data that an operator records because they were made by
-telephone or e-mail.
-"""
+"""Let operators record opt-outs and deletion requests that people made by telephone or e-mail."""
 
 from datetime import datetime
 from typing import Final, Protocol

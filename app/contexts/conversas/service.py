@@ -162,8 +162,8 @@ class Conversas:
     async def _obey(
         self, transaction: Transaction, fato: Recebida, mensagem: MensagemRecebida, now: datetime
     ) -> str | None:
-        """Apply an opt-out, or record a probable opt-out that an operator must decide. Return None if the text is
-        neither.
+        """Apply an opt-out, or record a probable opt-out about which an operator must decide. Return None if the text
+        is neither.
         """
         leitura, cliente_id, telefone = mensagem.leitura, mensagem.cliente_id, mensagem.telefone
         if telefone is None or leitura.opt_out is OptOut.NAO:
@@ -386,7 +386,7 @@ class Conversas:
         regra: str,
         now: datetime,
     ) -> None:
-        """Record a probable opt-out that an operator must decide. Until then, the messages that Julia would send to the
+        """Record a probable opt-out. Until an operator decides about it, the messages that Julia would send to the
         person on its own initiative are held back.
         """
         stopped = await transaction.one(

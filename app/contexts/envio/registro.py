@@ -136,7 +136,7 @@ class Registro:
         resumos: Resumos,
     ) -> None:
         """Build the statements. ``resumos`` computes the digest of a phone number, by which an opt-out is found even if
-        its phone number is not stored.
+        the phone number itself is not stored.
         """
         self._resumos = resumos
         self._queries = load_queries(SendQueries, "envio.sql", dialect)

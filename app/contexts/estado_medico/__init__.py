@@ -1,3 +1,3 @@
-"""The state of each doctor: temperature (interest in shifts), stage of the lifecycle, permission to write, objections.
-Some sending rules depend on it.
+"""The state of each doctor: temperature (interest in shifts), lifecycle stage, permission to write, and objections.
+Some sending rules depend on this state.
 """

@@ -101,8 +101,8 @@ class Manutencao:
         return len(rows), _position(rows)
 
     async def _reconcile(self, after: str, now: datetime) -> tuple[int, str | None]:
-        """Correct states that lack the doctor's last message. A state lacks it if the sender's phone number became
-        known only after the message arrived.
+        """Correct states in which the doctor's last message is missing. It is missing if the sender's phone number
+        became known only after the message arrived.
         """
         async with self._database.transaction() as transaction:
             rows = await transaction.all(self._queries.recorded, depois=after, limite=PAGE)

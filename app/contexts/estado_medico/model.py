@@ -120,7 +120,7 @@ def efeito_de(leitura: Leitura, texto: str) -> Efeito:
 
 
 def eh_grave(leitura: Leitura, texto: str) -> bool:
-    """Return whether a message is a grave objection, which means that it mentions a fraud, a threat or a
+    """Return whether a message is a grave objection, which means that it mentions fraud, a threat or a
     legal dispute.
     """
     return leitura.classe in (Classe.OBJECAO, Classe.PERGUNTA, Classe.OUTRO) and _GRAVE.search(fold(texto)) is not None

@@ -136,7 +136,7 @@ class Estados:
         self._clock = clock
 
     async def ver(self, cliente_id: str) -> Row:
-        """Return a doctor's state. Raises EstadoDesconhecido if there is none."""
+        """Return a doctor's state. Raises EstadoDesconhecido if the doctor has no state."""
         week_ago = self._clock.now() - WEEK
         row = await self._database.one(self._queries.one, cliente_id=cliente_id, week_ago=week_ago)
         if row is None:

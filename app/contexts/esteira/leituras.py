@@ -67,8 +67,8 @@ def passa(nota: Nota, limiares: Limiares) -> tuple[bool, bool, str | None]:
 
 
 def ofertadas(leitura: Leitura) -> Sequence[VagaDita]:
-    """Return the vacancies in an offer that the next stages process. Complete vacancies may be imported automatically;
-    operators review incomplete ones.
+    """Return those of an offer's vacancies that the next stages process. Complete vacancies may be imported
+    automatically; operators review incomplete ones.
     """
     return (*leitura.vagas[:MOST_VAGAS], *leitura.incompletas) if leitura.eh_oferta else ()
 
@@ -307,8 +307,8 @@ def _identity(written: Mapping[str, object]) -> tuple[object, ...]:
 
 
 def _escrita(vaga: VagaDita, unexplained: Sequence[Trecho] = ()) -> dict[str, object]:
-    """Return the columns to store for a vacancy. The columns also include positions in the text: of each field, and of
-    the words that no rule matched.
+    """Return the columns to store for a vacancy. The columns include the positions of each field in the text, and the
+    positions of the words that no rule matched.
     """
     fields: dict[str, Campo[Any] | None] = {
         name: getattr(vaga, name)

@@ -97,8 +97,8 @@ class Operacao:
         return [row["id"] for row in await self._database.all(self._queries.dead, **asked)]
 
     async def reprocessar(self, ids: list[str], *, por: str | None = None) -> AsyncIterator[bool]:
-        """Retry each row at the stage where it failed. Yield one value per row: False if another process has already
-        retried the row.
+        """Retry each row at the stage where it failed. Yield one value per row: True if the row is retried now, False
+        if another process has already retried it.
         """
         for id in ids:
             yield await self._fila.revive(id, by=por)

@@ -174,8 +174,8 @@ class Pessoas:
         return found[0]
 
     async def _complete(self, reading: Reading, known: Alvo, nome: str | None) -> Alvo:
-        """Extend the known identifiers of the person who has a number with that person's other identifiers. ``nome`` is
-        the chosen person's name; None means that everyone with the number must be the same person.
+        """Add the person's other identifiers to the identifiers in ``known``. ``nome`` is the name of the chosen
+        person; None means that everyone with the same number must be the same person.
         """
         whole = await self._close(reading, known)
         doctors = await reading.all(self._queries.doctors, quem=AsJson(whole.quem))
@@ -224,9 +224,7 @@ class Pessoas:
         return found
 
     async def _close(self, reading: Reading, known: Alvo) -> Alvo:
-        """Add every hidden address, number and id that belongs to the same person. Repeat this until no further
-        identifier is found.
-        """
+        """Extend the known identifiers with the hidden addresses, numbers and ids that belong to the same person."""
         whole = known
         for _ in range(2):  # a hidden address leads to a number, which leads to the other addresses
             quem = AsJson(whole.quem)

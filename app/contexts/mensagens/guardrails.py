@@ -274,7 +274,7 @@ def _check_repetition(pedido: PedidoDeEnvio, tipo: TipoDeMensagem, now: datetime
 
 
 def _check_optout(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem, now: datetime) -> Bloqueia | None:
-    """Block messages to a doctor who opted out. An answer within minutes of the doctor's message is allowed. A later
+    """Block messages to a doctor who has opted out, unless the message answers the doctor within minutes. A later
     answer, such as the morning answer to a message that arrived at night, is blocked.
     """
     answers_day = tipo is TipoDeMensagem.RESPOSTA and pedido.after_hours_at is None

@@ -293,8 +293,8 @@ def _canonicos(
 
 @lru_cache(maxsize=2)
 def _vocabulario(lugares: tuple[Lugar, ...], areas: tuple[Area, ...]) -> Vocabulario:
-    """Build the vocabulary, or return the cached one if the names are equal. The cache matters because building takes
-    0.1 ms per hospital, and each of an operator's decisions reads the names again.
+    """Build the vocabulary, or return the cached vocabulary if the names have not changed. The cache matters because
+    building takes 0.1 ms per hospital, and each of an operator's decisions reads the names again.
     """
     return Vocabulario.de(
         {

@@ -159,8 +159,8 @@ class Fechamentos:
         ]
 
     async def resolver(self, id: str, vagas: Sequence[str], *, por: str) -> Fechado:
-        """Store which of a closing notice's possible vacancies an operator closes. If ``vagas`` is empty, none is
-        closed.
+        """Close the vacancies in ``vagas``, which an operator chose from those that a closing notice may mean. If
+        ``vagas`` is empty, no vacancy is closed.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:

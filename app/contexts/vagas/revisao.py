@@ -64,8 +64,8 @@ class ReviewQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decidida:
-    """The result of a review. ``status`` is ``importada``, ``duplicada`` (another extracted vacancy is the same shift)
-    or ``rejeitada``.
+    """The result of a review. ``status`` is ``importada``, ``duplicada`` (another extracted vacancy describes the same
+    shift) or ``rejeitada``.
     """
 
     id: str
@@ -202,8 +202,8 @@ class Revisao:
     async def _note(
         self, transaction: Transaction, by: str, action: str, id: str, after: dict[str, Json], now: datetime
     ) -> None:
-        """Record a review in the audit log, with ids and the names of changed fields. The texts of the message and of
-        the operator are not written.
+        """Record a review in the audit log, with ids and the names of changed fields. Neither the text of the message
+        nor the operator's own words are recorded.
         """
         before: dict[str, Json] = {"status": "aguardando_revisao"}
         await self._audit.note(

@@ -44,8 +44,8 @@ def router(fechamentos: Fechamentos, zone: ZoneInfo) -> APIRouter:
         limite: Annotated[int, Query(ge=1, le=200)] = 50,
         pular: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     ) -> dict[str, Any]:
-        """List the notices that shifts are taken, oldest first, each with its text and the vacancies to which it may
-        refer.
+        """List closing notices (messages that say that a vacancy is taken), oldest first, each with its text and the
+        vacancies to which it may refer.
         """
         found = await fechamentos.pendentes(limite=limite, pular=pular, status=status)
         await disclose(request, len(found))

@@ -16,8 +16,8 @@ def health_router(limites: Limites, hours: Window = HORARIO) -> APIRouter:
 
     @router.get("/health/rate-limit", operation_id="health_rate_limit")
     async def rate_limit(request: Request) -> dict[str, Any]:
-        """Show how many messages Julia has sent on its own initiative, the limits, and whether it is currently within
-        the sending hours.
+        """Show how many messages Julia has sent on its own initiative, the limits, and whether the current time is
+        within the sending hours.
         """
         state = state_of(request)
         used = await state.work.rates.count_used([limites.hora, limites.dia])

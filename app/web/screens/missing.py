@@ -1,4 +1,4 @@
-"""The page for an address that identifies no record."""
+"""The page that is shown if a page's address identifies no record."""
 
 from typing import NoReturn
 

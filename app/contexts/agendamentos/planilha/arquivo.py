@@ -133,7 +133,7 @@ def csv_lido(content: bytes) -> tuple[int, Callable[[], Iterator[list[str]]]]:
 
 
 def _sign(text: str) -> str:
-    """Return the column separator that produces the most known column names."""
+    """Return the column separator with which the largest number of column names is recognised."""
     top, first = text[:_CHUNK], text.partition("\n")[0]
     return max(_BETWEEN, key=lambda sign: (_names(top, sign), first.count(sign)))
 

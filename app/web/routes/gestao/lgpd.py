@@ -1,5 +1,5 @@
-"""``/api/v1/lgpd``: export and erasure of one person's data. The person is named in the request body, because addresses
-are logged.
+"""``/api/v1/lgpd``: export and erasure of one person's data. The person is named in the request body, because the
+request log contains the path of each request.
 """
 
 from typing import Annotated, Any
