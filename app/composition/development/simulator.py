@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from app.composition.development.demonstration import Demonstration
 
 SIMULATED = "simulador"
-# Limits of all messages together, raised because the demonstration sends the messages of a day within minutes. The
+# Limits for all messages together, raised because the demonstration sends the messages of a day within minutes. The
 # limits of each type of message still apply.
 DEMO_LIMITS = {"RATE_LIMIT_PER_HOUR": "60", "RATE_LIMIT_PER_DAY": "500"}
 LOOP = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=2), max_failures=1000)

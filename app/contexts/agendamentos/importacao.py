@@ -33,11 +33,11 @@ from batuta.loops import Pace, Wakeup
 from batuta.sql import AsJson, Database, Row, Transaction
 
 LOOK_EVERY: Final = timedelta(seconds=15)
-# After this time without progress, the process of an import counts as dead.
+# After this time without progress, an import's process is assumed to be dead.
 INTERRUPTED_AFTER: Final = timedelta(seconds=30)
 KEPT: Final = timedelta(days=180)  # retention of the import record; its appointments are kept
 MOST_RETRIES: Final = 5
-# Largest number of attempts to resume an import.
+# Maximum number of attempts to resume an import.
 MOST_RESUMED: Final = 10
 SHOWN_ID: Final = 6  # number of characters from the end of an import's id that its batch's name contains
 

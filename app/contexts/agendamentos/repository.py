@@ -31,7 +31,7 @@ FILTERS = {
     "unidade": "nome_unidade = :unidade",
     "importacao": "importacao_id = :importacao",
 }
-# Columns that are reset when the text to read changes.
+# Columns that are reset when the text to parse changes.
 READ = ("normalization_error", "endereco_normalizado", "documento_normalizado", "cpf", "rg", "normalized_at")
 
 

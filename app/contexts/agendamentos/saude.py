@@ -18,7 +18,7 @@ LATELY: Final = timedelta(minutes=5)
 HOUR: Final = timedelta(hours=1)
 WAITS_TOO_LONG: Final = timedelta(minutes=10)
 TOO_MANY_FAIL: Final = 0.05
-ENOUGH: Final = 20  # below this number of readings, the share of failures is ignored
+ENOUGH: Final = 20  # below this number of parsed appointments, the share of failures is ignored
 IMPORT_STANDS: Final = timedelta(minutes=5)
 
 

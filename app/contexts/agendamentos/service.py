@@ -60,7 +60,7 @@ def _advances(antes: Json, agora: Json) -> bool:
 
 TASK: Final = "normalize_appointment"
 QUEUE: Final = "agendamentos"
-FONTE: Final = ("endereco_completo", "documento_completo", "cep")  # the texts that the reading task reads
+FONTE: Final = ("endereco_completo", "documento_completo", "cep")  # the texts that the parsing task reads
 ORIGEM: Final = ("importacao_id", "aba", "linha")  # import, sheet and line of the row
 CEP: Final = r"^(?:[1-9][0-9]{4}|0[1-9][0-9]{3})-[0-9]{3}$"
 
@@ -161,7 +161,7 @@ class Agendamentos:
         """
         rows = {
             str(row.get("chave") or chave_de(row)): row for row in linhas
-        }  # if two rows have the same key, the last one counts
+        }  # if two rows have the same key, the last one is used
         there = await self._find_known(transaction, rows)
         fresh = iter(self._ids.many(len(rows)))
         made = [self._row(chave, row, there.get(chave), importacao, next(fresh)) for chave, row in rows.items()]
@@ -328,7 +328,7 @@ class Agendamentos:
         batch = None if importacao is None else self._lotes.handle(importacao)
         try:
             return await self._tarefas.enqueue_many(TASK, calls, keys=keys, batch=batch, within=transaction)
-        except BatchEnded:  # an operator cancelled the batch; the readings of later rows belong to no batch
+        except BatchEnded:  # an operator cancelled the batch; the tasks of later rows belong to no batch
             return await self._tarefas.enqueue_many(TASK, calls, keys=keys, within=transaction)
 
     def _cifradas(self, rows: Sequence[Mapping[str, Json]]) -> list[dict[str, Json]]:

@@ -35,9 +35,9 @@ KEPT_CHANGING = define("agendamento_mudou", "the appointment changed several tim
 
 log = logging.getLogger("julia.agendamentos")
 FIRST_WAIT: Final = 60
-# Wait before the next attempt if the key of the document is not set. No attempt is counted.
+# Wait before the next attempt if the key that decrypts the documents is not set. No attempt is counted.
 KEY_WAIT: Final = timedelta(minutes=1)
-# Maximum number of readings in one attempt. If the text changes during a reading, the task immediately reads it again.
+# Maximum number of times that one attempt parses a text. A text that changes while it is parsed is parsed again.
 MOST_READS: Final = 3
 # The task stops itself this long before its time limit, so that it can store the reason with the appointment.
 SOONER: Final = timedelta(seconds=5)
@@ -183,7 +183,7 @@ class Normalizador:
 
     def _address(self, row: Mapping[str, Any], lido: _Lido) -> None:
         text = row["endereco_completo"] or ""
-        if _is_by_model(row["endereco_normalizado"]):  # an earlier attempt already stored this reading
+        if _is_by_model(row["endereco_normalizado"]):  # an earlier attempt already stored this result
             lido.endereco = row["endereco_normalizado"]
             return
         lido.regra = endereco_lido(text, row["cep"])
@@ -287,7 +287,7 @@ def _junto(dito: Endereco, regra: Endereco) -> Endereco:
 
 
 LOOK_EVERY: Final = timedelta(seconds=15)
-# A task stores its result before it ends. If it ended this long ago and has stored no result, the reading has failed.
+# A task stores its result before it ends. If it ended this long ago and has stored no result, it has failed.
 SETTLED_FOR: Final = timedelta(seconds=10)
 LOST_FOR: Final = timedelta(minutes=5)
 BATCH: Final = 200

@@ -5,7 +5,7 @@ import unicodedata
 from functools import lru_cache
 from typing import Final
 
-# Largest number of characters that are read. It is longer than any address or document.
+# Maximum number of characters that are read. It is longer than any address or document.
 LONGEST_READ: Final = 1000
 NOTHING: Final = frozenset(
     """

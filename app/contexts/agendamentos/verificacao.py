@@ -26,7 +26,7 @@ from app.contexts.agendamentos.texto import limpo, plano, titulo
 from batuta.kernel import Json
 
 LONGEST: Final = 160
-FEWEST: Final = 5  # smallest number of digits of a document
+FEWEST: Final = 5  # minimum number of digits of a document
 _WORD = re.compile(r"[^\W_]+")
 _DIGITS = re.compile(r"[0-9]+")
 _BETWEEN = re.compile(r"[ .,/-]{1,3}")

@@ -43,7 +43,7 @@ CHECK_AGAIN = define(
 NO_ANSWER_ABOUT = define("sem_resposta_de", "no answer about {instances}")
 
 SHOWN: Final = 10
-# A snapshot that is taken before noon counts for the previous day.
+# A snapshot that is taken before noon is stored for the previous day.
 LATE_UNTIL: Final = timedelta(hours=12)
 DEMOTED_FROM: Final = frozenset({"warming", "ready", "active"})
 SYNC, LOOK, TRUST = "sincronizar_chips", "verificar_whatsapp", "atualizar_trust_scores"

@@ -16,7 +16,7 @@ WINDOW: Final = timedelta(days=30)
 DAY: Final = timedelta(days=1)
 # A message younger than this may still be delivered.
 SETTLES_WITHIN: Final = timedelta(minutes=10)
-# After this many checks in a row with a closed connection, a chip counts as disconnected.
+# After this many checks in a row with a closed connection, a chip is marked as disconnected.
 COUNTS_FROM: Final = 2
 TEXT: Final = "texto"
 

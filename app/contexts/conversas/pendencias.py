@@ -36,7 +36,7 @@ class MotivoDaPendencia(StrEnum):
     OBJECAO_GRAVE = "objecao_grave"  # the sender accuses or threatens
     ACEITE_INCERTO = "aceite_incerto"  # probably an acceptance; a person must read it before a vacancy is reserved
     AVALIACAO_NEGATIVA = "avaliacao_negativa"  # a doctor describes a bad shift
-    CONFIRMAR_VAGA = "confirmar_vaga"  # a doctor accepted a vacancy of a group, and its author must confirm the doctor
+    CONFIRMAR_VAGA = "confirmar_vaga"  # a doctor accepted a group's vacancy, and its author must confirm the doctor
 
 
 # Reasons that need a person soon. If an open entry gets such a reason, the team is notified again.

@@ -44,7 +44,7 @@ RECENT: Final = timedelta(hours=24)
 # Number of earlier messages that the help desk shows when a conversation first needs a person.
 CONTEXT: Final = 10
 BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
-# Largest number of messages that one run publishes. It is less than the 20 latest messages that the help desk lists, so
+# Maximum number of messages that one run publishes. It is less than the 20 latest messages that the help desk lists, so
 # that a repeated run recognises the messages that it already published.
 AT_A_TIME: Final = 15
 # Metadata key of a message that a person wrote in the help desk. Its value is the id of the message there.

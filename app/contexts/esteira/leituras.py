@@ -23,12 +23,12 @@ from batuta.sql import AsJson, Database, Query, Row, load_queries
 # Reasons for which the heuristic discards a message whatever its score.
 FINAIS: Final = frozenset({"texto_vazio", "muito_curta", "keyword_negativa"})
 DIAS: Final = ("segunda", "terça", "quarta", "quinta", "sexta", "sábado", "domingo")
-# Largest number of vacancies of one message. A longer list is implausible: the rest is dropped, and the message records
+# Maximum number of vacancies of one message. A longer list is implausible: the rest is dropped, and the message records
 # that.
 MOST_VAGAS: Final = 200
 MOST_UNEXPLAINED: Final = 40
 REMEMBERED: Final = 2_000
-# Largest number of characters that are read; people write less. To read SHORT characters takes about 30 ms.
+# Maximum number of characters that are read; people write less. To read SHORT characters takes about 30 ms.
 LONGEST_READ: Final = 64 * 1024
 SHORT: Final = 2_000
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from batuta.sql import AsJson, Database, Query, load_queries
 BATCH: Final = 500
 FICA: Final = timedelta(days=7)
 CHAVE_FICA: Final = timedelta(days=60)
-# Largest time for which a vacancy without a day stays in review.
+# Maximum time for which a vacancy without a day stays in review.
 SEM_DIA_FICA: Final = timedelta(days=30)
 
 

@@ -42,7 +42,7 @@ POR_ESTAGIO: Final = {etapa.de: etapa for etapa in ETAPAS}
 # Stages that operators see: those with a follow-up, and the pause after the last follow-up.
 ESTAGIOS: Final = (*POR_ESTAGIO, Estagio.NAO_RESPONDEU)
 PAUSA: Final = timedelta(days=60)
-# Largest number of follow-ups that one run queues for each stage.
+# Maximum number of follow-ups that one run queues for each stage.
 POR_RODADA: Final = 50
 # After this many failed attempts in one stage, a conversation gets no follow-up until an operator resumes it.
 TENTATIVAS: Final = 3

@@ -42,7 +42,7 @@ EXPIRED: Final = "pausa_expirada"
 WEEK: Final = timedelta(days=7)
 # A follow-up that has been due for this long is reported as a health finding.
 LATE: Final = timedelta(days=7)
-# Largest number of pauses that one transaction ends, and largest number of transactions in one run.
+# Maximum number of pauses that one transaction ends, and maximum number of transactions in one run.
 PAGE, MOST_PAGES = 200, 1000
 
 

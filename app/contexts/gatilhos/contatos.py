@@ -27,7 +27,7 @@ from batuta.kernel import dataclass
 from batuta.sql import Row, Transaction
 
 ANSWER_WITHIN: Final = timedelta(days=7)
-# Julia's thanks count as an answer if they are sent within this time after the inbound message.
+# Julia's thanks are treated as an answer if they are sent within this time after the inbound message.
 LIVE: Final = timedelta(minutes=30)
 
 

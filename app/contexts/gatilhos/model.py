@@ -17,7 +17,7 @@ DOCTORS_PER_VACANCY: Final = 5
 SILENT_FOR: Final = timedelta(days=60)
 # A doctor is asked about a shift at most this long after an operator confirmed the shift.
 ASK_WITHIN: Final = timedelta(days=2)
-# Largest number of times that an unsent message is queued, and the pause between two attempts.
+# Maximum number of times that an unsent message is queued, and the pause between two attempts.
 ATTEMPTS: Final = 3
 RETRY_AFTER: Final = timedelta(days=7)
 # A doctor who wrote within this time is in a conversation.
@@ -56,7 +56,7 @@ REGRAS: Final[Mapping[Gatilho, Regra]] = {
 class SemSelecao(StrEnum):
     """Reasons why a run of a trigger selects no doctor."""
 
-    SEM_CANDIDATOS = "sem_candidatos"  # no doctor or vacancy meets the criteria of the trigger
+    SEM_CANDIDATOS = "sem_candidatos"  # no doctor or vacancy meets the trigger's criteria
     TODOS_IMPEDIDOS = "todos_impedidos"  # every candidate has a reason that prevents a message
     FILA_CHEIA = "fila_cheia"  # enough messages of this trigger are still queued
 

@@ -25,7 +25,7 @@ FEEDBACK: Final = (
     + "Como foi o seu plantão ({hospital}, {dia})? Responda com uma nota de 1 (muito ruim) a 5 (muito bom) e, "
     "se quiser, conte o motivo." + SAIDA
 )
-# Answers of Julia to the doctor.
+# Julia's answers to the doctor.
 ESPECIALIDADE: Final = (
     "Obrigada{nome}! Registrei sua especialidade: {especialidade}. Se não estiver certo, é só me avisar por aqui."
 )

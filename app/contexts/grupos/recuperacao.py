@@ -74,7 +74,7 @@ def _quais(which: Sequence[str]) -> str:
 
 
 PESSOAS: Final = 20
-# Largest number of addresses to read. One person may have two addresses in groups: a number and a hidden id.
+# Maximum number of addresses to read. One person may have two addresses in groups: a number and a hidden id.
 ADDRESSES: Final = 3 * PESSOAS
 TIPO: Final = Tipo.RECUPERACAO
 

@@ -44,7 +44,7 @@ from batuta.kernel import Clock, Ids, Json, dataclass
 from batuta.queues import NewItem
 from batuta.sql import Database, Query, Reading, Row, Transaction, load_queries
 
-# Metadata keys of the messages of a hand-off.
+# Metadata keys of a hand-off's messages.
 HANDOFF: Final = "handoff_id"
 NUMERO: Final = "lembrete"
 

@@ -14,9 +14,9 @@ from app.contexts.leitura_conversas.lexico import fold
 from app.contexts.leitura_conversas.texto import Frase
 
 _FILE: Final = Path(__file__).parent / "conceitos.toml"
-# Largest number of concepts in a sequence, with and without the forms of verbs.
+# Maximum number of concepts in a sequence, with and without the forms of verbs.
 _LONGEST, _LONGEST_PLAIN = 5, 4
-# Largest distance between two concepts that count as a pair.
+# Maximum distance between two concepts that count as a pair.
 _FARTHEST: Final = 6
 _COMMA: Final = ","
 _ENDINGS: Final = {

@@ -95,7 +95,7 @@ CONVERSAS: Final = (
         ),
     )),
     Tabela("doctor_state", dados=(
-        # Erased last, because this row contains the opt-out of the person.
+        # Erased last, because this row contains the person's opt-out.
         Dados(de=MEDICO, por_ultimo=True, mostra="permission_state cooling_off_until temperature temperature_trend temperature_band"
               " risk_tolerance last_inbound_at last_outbound_at next_allowed_at active_objection objection_severity"
               " objection_detected_at pending_action current_intent lifecycle_stage last_touch_method"),

@@ -36,7 +36,7 @@ from batuta.reasons import define
 WITHOUT_LINE: Final = timedelta(minutes=1)
 # A message counts as an answer if it is sent at most this long after the inbound message.
 ANSWER_WITHIN: Final = timedelta(minutes=30)
-# The answer to a message of the night counts as an answer for this time after the sending hours begin, that is until
+# The reply to an overnight message is treated as an answer for this time after the sending hours begin, that is until
 # noon.
 MORNING: Final = timedelta(hours=4)
 CONTACTS_IN_A_WEEK: Final = 5

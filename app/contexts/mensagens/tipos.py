@@ -21,7 +21,7 @@ INBOUND: Final = "inbound_message_id"
 
 class Tipo(StrEnum):
     CAMPANHA = "campanha"
-    # messages on Julia's initiative
+    # messages that Julia initiates
     PROSPECCAO = "prospeccao"
     DISCOVERY = "discovery"
     OFERTA = "oferta"
@@ -39,7 +39,7 @@ class Tipo(StrEnum):
     # answers, which must name their inbound message
     RESPOSTA = "resposta"
     RECEBIMENTO = "recebimento"  # sent outside the sending hours: confirms that an inbound message was received
-    RETOMADA = "retomada"  # sent in the morning: answers an inbound message of the night
+    RETOMADA = "retomada"  # sent in the morning: answers an inbound message that arrived at night
     # messages that people or the system write
     MANUAL = "manual"
     SISTEMA = "sistema"
@@ -65,7 +65,7 @@ TIPOS: Final[Mapping[str, Trato]] = {
     Tipo.CAMPANHA: Trato(como=TipoDeMensagem.CAMPANHA, prioridade=3),
     Tipo.PROSPECCAO: Trato(como=TipoDeMensagem.PROSPECCAO, prioridade=4),
     Tipo.DISCOVERY: Trato(como=TipoDeMensagem.PROSPECCAO, prioridade=4, gatilho="discovery_automatico_enabled"),
-    # Operators offer vacancies too, so an offer of a trigger names its trigger in the metadata.
+    # Operators offer vacancies too, so an offer from a trigger names the trigger in its metadata.
     Tipo.OFERTA: Trato(como=TipoDeMensagem.PROSPECCAO, prioridade=4),
     Tipo.REATIVACAO: Trato(como=TipoDeMensagem.PROSPECCAO, prioridade=4, gatilho="reativacao_automatica_enabled"),
     Tipo.RECUPERACAO: Trato(como=TipoDeMensagem.PROSPECCAO, prioridade=3, gatilho="recuperacao_automatica_enabled"),
@@ -76,7 +76,7 @@ TIPOS: Final[Mapping[str, Trato]] = {
     Tipo.FOLLOWUP_3: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=5),
     Tipo.LEMBRETE: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=5),
     Tipo.CONFIRMACAO: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=6, sem_teto=True),
-    # Operators open hand-offs too, so a first message of a trigger names its trigger in the metadata.
+    # Operators open hand-offs too, so a first message from a trigger names the trigger in its metadata.
     Tipo.HANDOFF: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=6, sem_teto=True),
     Tipo.LEMBRETE_HANDOFF: Trato(
         como=TipoDeMensagem.FOLLOWUP, prioridade=6, gatilho="external_handoff.enabled", sem_teto=True

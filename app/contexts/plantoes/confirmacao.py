@@ -32,7 +32,7 @@ MOST_BUFFER_HOURS: Final = 168
 PAGE: Final = 500
 MOST_PAGES: Final = 1000
 MARGIN: Final = timedelta(seconds=10)
-# Largest number of ids in the job's result. The count has no limit.
+# Maximum number of ids in the job's result. The count has no limit.
 SHOWN: Final = 200
 # Time in which an operator should confirm a shift.
 ANSWER_WITHIN: Final = timedelta(hours=24)

@@ -15,7 +15,7 @@ HORA: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 AHEAD: Final = timedelta(days=366)
 DIAS_ACEITOS: Final = define("dias_aceitos", "{de} to {ate}")
 MENOR_VALOR, MAIOR_VALOR = 100, 50_000
-# Largest number of doctors in one announcement.
+# Maximum number of doctors in one announcement.
 MOST_OFFERS: Final = 50
 
 

@@ -17,7 +17,7 @@ from app.contexts.plantoes.horario import condicao_de_conflito, turno_de
 from batuta.kernel import dataclass
 from batuta.sql import Dialect, Query, Reading, Row, Transaction, load_text
 
-# Largest number of open vacancies that are considered, the earliest first.
+# Maximum number of open vacancies that are considered, the earliest first.
 MOST: Final = 500
 # Shortest time until the shift begins, because the message may wait for the sending hours.
 NOTICE: Final = timedelta(days=1)

@@ -21,9 +21,9 @@ from batuta.sql import Database, Query, Reading, Row, load_queries
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 WEEK: Final = 7 * DAY
 ANSWERS_OF: Final = timedelta(minutes=30)
-# A message that Julia sends later than this after the doctor's last message counts as a new contact, not as an answer.
+# A message that Julia sends later than this after the doctor's last message is a new contact, not an answer.
 ANSWERED_WITHIN: Final = timedelta(hours=2)
-# Time that the worker may take for an answer. A younger message does not count as unanswered yet.
+# Time that the worker may take for an answer. A younger message is not yet treated as unanswered.
 SETTLED: Final = timedelta(minutes=5)
 MOST_ANSWERS, MOST_PLACES = 500, 10
 # Smallest counts for which a share or a mean is reported.

@@ -24,7 +24,7 @@ class Tipo(StrEnum):
 HORAS: Final = {Tipo.MANHA: (0, 10), Tipo.ALMOCO: (10, 13), Tipo.TARDE: (13, 17), Tipo.FIM_DIA: (17, 20)}
 DO_DIA: Final = tuple(HORAS)
 WEEK: Final = timedelta(days=7)
-# Tolerance between the clocks of the api and the scheduler. A period that ends within this time counts as ended.
+# Tolerance between the clocks of the api and the scheduler. A period that ends within this time is treated as ended.
 TOLERANCE: Final = timedelta(minutes=1)
 
 

@@ -21,7 +21,7 @@ from batuta.sql import Row
 
 Vaga: TypeAlias = Row | Mapping[str, Any]
 FROM_GROUP: Final = "grupo_whatsapp"
-# Smallest confidence at which an acceptance reserves a vacancy. Below it, a person reads the message.
+# Minimum confidence at which an acceptance reserves a vacancy. Below it, a person reads the message.
 SURE: Final = 0.5
 # Questions that the facts of a vacancy answer, with the column that must be known.
 _ABOUT: Final = {

@@ -43,7 +43,7 @@ LIVE: Final = timedelta(minutes=30)
 ANSWERED: Final = "respondida"
 SENT: Final = "sucesso"
 SEEKS: Final = ("aberta", "anunciada")
-# Reasons for which an entry of the pending list is opened at night too.
+# Reasons for which an entry is added to the pending list at night too.
 AT_ANY_HOUR: Final = (
     MotivoDaPendencia.PEDE_PESSOA,
     MotivoDaPendencia.OBJECAO_GRAVE,

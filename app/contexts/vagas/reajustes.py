@@ -34,11 +34,11 @@ from batuta.kernel import Clock, dataclass
 from batuta.queues import Writes
 from batuta.sql import AsJson, Database, Query, Row, Transaction, load_queries
 
-# Largest number of characters of a message that is read as a price correction.
+# Maximum number of characters of a message that is read as a price correction.
 CURTA: Final = 300
-# Largest number of characters of a message that may contain nothing but a price correction.
+# Maximum number of characters of a message that may contain nothing but a price correction.
 SIMPLES: Final = 120
-# Largest number of offers that are read per author. If an author has more, older offers are missing, so the match is
+# Maximum number of offers that are read per author. If an author has more, older offers are missing, so the match is
 # unclear.
 MOST: Final = 200
 ALHEIAS: Final = frozenset({Categoria.PROCURA, Categoria.PROPAGANDA, Categoria.SPAM})

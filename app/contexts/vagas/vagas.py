@@ -29,7 +29,7 @@ from batuta.sql import AsJson, Database, Query, Row, load_queries
 JANELA: Final = timedelta(hours=48)
 CANARIO: Final = "canario"
 SEM_VAGA: Final = "vaga_sumiu"
-# Largest number of characters of a message's text that are stored.
+# Maximum number of characters of a message's text that are stored.
 LONGEST: Final = 500
 DECIDIDA: Final = ("duplicada", "importada", "descartada", "rejeitada")
 

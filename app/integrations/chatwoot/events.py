@@ -17,7 +17,7 @@ CANAL: Final = "chatwoot"
 PREFIX: Final = "chatwoot:"
 MESSAGE: Final = "message_created"
 CHANGES: Final = ("conversation_updated", "conversation_status_changed")
-# Largest age of a signed delivery in seconds, so that a recorded delivery cannot be replayed later.
+# Maximum age of a signed delivery in seconds, so that a recorded delivery cannot be replayed later.
 OLDEST_SECONDS: Final = 300
 LONGEST_NAME: Final = 80
 

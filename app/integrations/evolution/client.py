@@ -19,7 +19,7 @@ from batuta.kernel import Clock, Json, dataclass, make_writable
 
 PAGE = 50
 LONGEST_NAME = 200
-# Largest number of pages of one recipient's messages that are searched for an earlier send.
+# Maximum number of pages of one recipient's messages that are searched for an earlier send.
 MOST_PAGES = 4
 # Events that Julia needs. If all events were enabled, the gateway would also post every presence and contact.
 EVENTS = ("CONNECTION_UPDATE", "MESSAGES_UPDATE", "MESSAGES_UPSERT", "SEND_MESSAGE", "STATUS_INSTANCE")

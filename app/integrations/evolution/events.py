@@ -13,7 +13,7 @@ from app.integrations.evolution.content import MEDIA, contexts, instant_of, medi
 from batuta.kernel import Json, dumps, json_object, make_writable
 
 CANAL = "evolution"
-# Largest size of a stored delivery. It is longer than any text that people write; media arrive without their content.
+# Maximum size of a stored delivery. It is longer than any text that people write; media arrive without their content.
 LONGEST = 512 * 1024
 WANTED = frozenset({"messages.upsert", "messages.update", "send.message", "connection.update", "status.instance"})
 # Longest name, state or id from outside that a column stores.

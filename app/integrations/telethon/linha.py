@@ -48,7 +48,7 @@ from batuta.kernel import Clock
 
 PAGE: Final = 100
 MOST_PAGES: Final = 20
-# Largest number of message ids and random ids that a connection remembers.
+# Maximum number of message ids and random ids that a connection remembers.
 REMEMBERED: Final = 4096
 # Maximum number of updates waiting for the worker. If there are more, the connection ends, and the next connection
 # fetches them.

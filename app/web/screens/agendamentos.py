@@ -34,7 +34,7 @@ SHOWN_ID: Final = 8
 FILE, COLUMNS = "arquivo", "colunas"
 # Maximum total size of the form's remaining fields.
 FORM_BYTES: Final = 64 * 1024
-# Largest number of readings that one action repeats.
+# Maximum number of appointments that one action parses again.
 MOST_AGAIN: Final = 1000
 COLUMNS_PROPOSED: Final = define(
     "colunas_propostas",

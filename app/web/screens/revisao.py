@@ -204,7 +204,7 @@ async def _read(julia: Julia, visit: Visit) -> Mapping[str, object]:
     shown: Row | None = rows[0] if rows else None
     sources: Sequence[Row] = ()
     if is_id(asked["vaga"]):
-        shown = None  # an unknown id shows no vacancy, so that no key decides another one
+        shown = None  # an unknown id shows no vacancy, so that no key press decides about another vacancy
         with suppress(VagaInexistente):
             shown, sources = await revisao.ver(asked["vaga"])
     elif shown is not None:

@@ -53,7 +53,7 @@ class Preparado(NamedTuple):
 _CEP_LABEL = re.compile(
     r"\(?\bc\.?\s?e\.?\s?p(?![a-z])[\s.:=\-nº°]*([0-9][0-9.\- ]{0,14}[0-9]|[0-9]|)(?![0-9])\)?", re.IGNORECASE
 )
-# A CEP with a space inside counts only at the end of a part. Elsewhere "12345 678" may be a house number and a flat.
+# A CEP with a space inside is valid only at the end of a part. Elsewhere "12345 678" may be a house number and a flat.
 _CEP_BARE = re.compile(
     r"(?<![0-9./-])[0-9]{2}\.?[0-9]{3}(?:[-.]?[0-9]{3}(?![0-9]|[-./][0-9])|\s[0-9]{3}(?=\s*(?:$|[,;|\n)])))"
 )

@@ -72,7 +72,7 @@ HEADER_WITHIN: Final = 30  # number of rows in which the header is searched
 MIDNIGHT: Final = "00:00"  # the time that spreadsheet programs write for a day without a time
 LOOK_AHEAD: Final = 10  # number of rows below a title row that are examined to guess what its columns contain
 TOP: Final = 1000  # number of first rows; a sheet without text in them is refused
-HEAVIEST: Final = 1024 * 1024  # largest number of characters in one batch
+HEAVIEST: Final = 1024 * 1024  # maximum number of characters in one batch
 
 SIMPLES: Final = ("nome_paciente", "data", "endereco_completo", "documento_completo")
 COLETA: Final = ("nome_marca", "nome_unidade", "nome_paciente", "data_hora")

@@ -20,7 +20,7 @@ from batuta.kernel import dataclass
 
 MOST_BYTES: Final = 10 * 1024 * 1024
 MOST_UNPACKED: Final = 64 * 1024 * 1024
-MOST_RATIO: Final = 250  # largest ratio of unpacked to packed size; the ratio of a full sheet is about ten
+MOST_RATIO: Final = 250  # maximum ratio of unpacked to packed size; the ratio of a full sheet is about ten
 SMALL: Final = 1024 * 1024  # the ratio is not checked below this size
 MOST_ENTRIES: Final = 1000
 MOST_ROWS: Final = 50_000

@@ -13,7 +13,7 @@ SAMPLE: Final = 30  # number of rows below a title from which the content of its
 AGREES: Final = 0.3  # share of the cells that must fit the field that the title suggests
 FITS: Final = 0.6  # share of the cells that must fit a field that is guessed from content alone
 LONGEST_TITLE: Final = 100
-NEAR: Final = 3  # largest number of columns between an address and its house number
+NEAR: Final = 3  # maximum number of columns between an address and its house number
 # Words in a title that suggest a field. The first field with a matching word is used. A word with * also matches with
 # more letters.
 _WORDS: Final = (

@@ -13,8 +13,8 @@ from batuta.kernel import dataclass
 if TYPE_CHECKING:
     from batuta.kernel import Json
 
-MOST_AT_ONCE: Final = 500  # largest number of rows in one batch, which is one transaction
-MOST_REPORTED: Final = 200  # largest number of problems in each list of a report
+MOST_AT_ONCE: Final = 500  # maximum number of rows in one batch, which is one transaction
+MOST_REPORTED: Final = 200  # maximum number of problems in each list of a report
 
 
 class Situacao(StrEnum):

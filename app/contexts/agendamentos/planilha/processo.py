@@ -18,7 +18,7 @@ from batuta.errors import DeadlineExceeded
 from batuta.kernel import Clock, dumps, loads, with_timeout
 
 READ_WITHIN: Final = timedelta(seconds=20)  # time limit for opening a file, and for the wait between two batches
-# Largest number of files that one process reads concurrently; each may need the memory limit of one child.
+# Maximum number of files that one process reads concurrently; each may need the memory limit of one child.
 AT_A_TIME: Final = 2
 AHEAD: Final = 512 * 1024  # half of the bytes that the child may send before the parent reads them
 LONGEST_FRAME: Final = 16 * 1024 * 1024
