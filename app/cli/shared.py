@@ -1,4 +1,4 @@
-"""Helpers for Julia's commands: open the application, find ids, format states and dates, check output files."""
+"""Helpers for Julia's commands: open the application, find ids, format states and dates, and check output files."""
 
 import os
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence

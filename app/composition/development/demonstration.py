@@ -235,7 +235,7 @@ class Demonstration:
         await self.run_job("processar-handoffs")
 
     async def end_shifts(self) -> None:
-        """Run the hourly job that asks doctors to confirm past shifts, without its usual delay of two hours."""
+        """Run the hourly job that marks past shifts as awaiting confirmation, without its usual delay of two hours."""
         await self.run_job("processar-confirmacao-plantao?buffer_horas=0")
 
     async def confirm_shift(self) -> None:

@@ -41,7 +41,7 @@ class OptoutManual:
         self._clock = clock
 
     async def remover(self, escrito: str, *, by: str, reason: str) -> Parado:
-        """Delete a person's personal data at their own request."""
+        """Delete the personal data of a person who has requested the deletion."""
         return await self._end_contact("remocao", self._conversas.remover_numero, escrito, by, reason)
 
     async def parar(self, escrito: str, *, by: str, reason: str) -> Parado:

@@ -114,7 +114,7 @@ def prioridade_de(tipo: str) -> int:
 
 
 def _sections(texto: str, names: Mapping[str, str]) -> tuple[dict[str, list[str]], list[Reason]] | Invalido:
-    """Return the lines of each known section without bullets, and a warning for each unknown section."""
+    """Return the lines of each known section, with bullets removed, and a warning for each unknown section."""
     if len(texto) > LONGEST:
         return Invalido(TOO_LONG(most=LONGEST))
     found: dict[str, list[str]] = {}

@@ -59,7 +59,9 @@ DIED = define("aviso_interrompido", "the process stopped during the request")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aviso:
-    """A notice to the team, without personal data. ``conversa_id`` is None if the message came from a stranger."""
+    """A notice to the team, without personal data. ``conversa_id`` is None if the notice concerns no conversation: a
+    stranger wrote, or the briefing changed.
+    """
 
     id: str
     motivo: str

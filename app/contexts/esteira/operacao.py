@@ -107,7 +107,7 @@ class Operacao:
         return [row["id"] for row in await self._database.all(self._queries.forgotten, limite=limite)]
 
     async def enfileirar(self, mensagens: list[str]) -> int:
-        """Enqueue messages. Return how many of them were new in the queue."""
+        """Enqueue messages. Return how many of them were not in the queue yet."""
         return sum(id is not None for id in await self._fila.put([da_mensagem(id) for id in mensagens]))
 
     async def passadas(self, desde: datetime, ate: datetime, limite: int) -> list[str]:

@@ -118,7 +118,9 @@ class Gatilhos:
         return await self._write_to_doctors(Gatilho.FEEDBACK)
 
     async def executar_oferta_autonoma(self, call: JobCall) -> Outcome:
-        """Offer at most 30 vacancies in the next 20 days, each to at most five doctors."""
+        """Offer at most 30 vacancies whose shifts are within the next 20 days. Each vacancy is offered to at most five
+        doctors.
+        """
         now, trigger = self._parts.clock.now(), Gatilho.OFERTA
         selected = await self._parts.seletor.selecionar(self._parts.database, trigger, now=now)
         offered: list[str] = []

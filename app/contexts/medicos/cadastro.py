@@ -46,7 +46,7 @@ class NovoMedico:
 
 @dataclass(frozen=True, slots=True)
 class Recusada:
-    """A CSV line from which no doctor was registered, with an encoded reason."""
+    """A CSV line from which no doctor was registered, and the encoded reason for the rejection."""
 
     linha: int
     motivo: str

@@ -1,1 +1,1 @@
-"""Actions on a vacancy: create, announce, record interest, reserve, release, confirm, cancel, expire."""
+"""Actions on a vacancy: create, announce, record interest, reserve, release, confirm, cancel and expire."""

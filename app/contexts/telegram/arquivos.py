@@ -66,5 +66,5 @@ def arquivo_de(nome: str, mime: str, conteudo: bytes, texto: str) -> Arquivo:
 
 
 def anexo_de(arquivo: Arquivo) -> Json:
-    """Describe a file in its message's metadata."""
+    """Return the description of a file (name, type and size) that is stored in its message's metadata."""
     return {"nome": arquivo.nome, "mime": arquivo.mime, "tamanho": len(arquivo.conteudo)}

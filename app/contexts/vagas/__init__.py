@@ -1,1 +1,1 @@
-"""Vacancies that were read from group messages: import, review, closing notices, corrections."""
+"""Vacancies that were read from group messages: import, review, closing notices and corrections."""

@@ -292,7 +292,7 @@ class LinhaTelethon:
         return [seen for each in lote.updates for seen in reader.update(each) if self._is_new(each, seen)]
 
     def _is_new(self, update: Any, seen: Atualizacao) -> bool:
-        """Return whether the message has not been received before. An edit counts as new each time."""
+        """Return whether the message has not been received before. Every edit of a message is treated as new."""
         if not isinstance(seen, MensagemVista) or isinstance(
             update, types.UpdateEditMessage | types.UpdateEditChannelMessage
         ):

@@ -1,1 +1,1 @@
-"""Reads and masks Brazilian identity documents: CPF, RG, SUS card."""
+"""Reads and masks Brazilian identity documents: CPF, RG and SUS card."""

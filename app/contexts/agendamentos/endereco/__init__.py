@@ -1,1 +1,1 @@
-"""Parses addresses with rules."""
+"""Parses addresses with rules and a statistical model."""
