@@ -178,8 +178,8 @@ class Mundo:
         self._flooded.clear()
 
     def plan(self, conta: int, metodo: str, *what: object) -> Plan:
-        """Decide at random which faults affect one call. The decision is made anew for a repeated call, which may turn
-        out differently.
+        """Decide at random which faults affect one call. A repeated call gets a new decision, so it may turn out
+        differently.
         """
         how, key = self.behaviour(conta), (conta, metodo)
         self.calls[key] += 1

@@ -245,7 +245,7 @@ def julia_url(template_databases: TemplateDatabases, tmp_path: Path) -> str:
 
 @pytest.fixture
 def house(database: Database, clock: FakeClock, events: EventRecorder) -> House:
-    """Schedulers on one database."""
+    """A database with any number of schedulers on it."""
     return House(database, clock, events)
 
 

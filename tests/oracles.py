@@ -8,8 +8,8 @@ MINUTE = timedelta(minutes=1)
 
 
 def cron_fires(text: str, zone: ZoneInfo, start: datetime, end: datetime) -> list[datetime]:
-    """Return every fire in [start, end], found by testing every minute. If the expression has six fields, the first one
-    specifies the seconds.
+    """Return every fire in [start, end], found by checking each minute in turn. If the expression has six fields, the
+    first one specifies the seconds.
 
     If the minute or hour field begins with *, the job fires in each real minute whose wall time matches. Otherwise it
     fires once for each matching wall time: at the first real instant with that time or, if a clock change skips it, at

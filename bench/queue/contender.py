@@ -1,4 +1,4 @@
-"""Commands of every contender's script (`python -m bench.queue.contenders.NAME WORD`), and the form of their output.
+"""Commands of every contender's script (`python -m bench.queue.contenders.NAME WORD`), and the format of their output.
 
     enqueue   create an empty queue if missing, enqueue jobs in three ways, print the counts and durations
     work      run jobs until a signal

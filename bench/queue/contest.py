@@ -208,8 +208,9 @@ class Contest:
                 figures.add(f"{workers} beside 2", _share(rates[workers], rates[2]))
 
     def with_held_snapshot(self, entry: Entry, figures: Figures) -> None:
-        """Compare a usual drain with a drain during which another session keeps an old snapshot, so that no dead row
-        can be removed. Each case has several drains in a row. Only the last drain counts, because dead rows accumulate.
+        """Compare an ordinary drain with a drain during which another session keeps an old snapshot, so that no dead
+        row can be removed. Each case has several drains in a row. Only the last drain counts, because dead rows
+        accumulate.
         """
         jobs = int((figures.middle("drain") or entry.expected) * self.effort.drain)
         for name, held in (("free", False), ("held", True)):

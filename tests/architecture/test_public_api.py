@@ -1,4 +1,4 @@
-"""The public API: each name has one module, and applications import from no other module of the engine."""
+"""The public API: each public name belongs to one module, and applications import only from these modules."""
 
 import ast
 import inspect
@@ -41,7 +41,9 @@ def is_public(module: str, name: str) -> bool:
 
 
 def programs() -> Iterator[tuple[str, ast.Module]]:
-    """Return the applications in this repository and the programs in the documents."""
+    """Yield each module of the applications in this repository, and each import of ``batuta`` in the documents, as a
+    syntax tree.
+    """
     for folder in ("app", "simulador", "examples", "tests/typing"):
         for file in sorted((ROOT / folder).rglob("*.py")):
             if file.name != "rejected.py":

@@ -346,7 +346,9 @@ def asserting(file: Path) -> frozenset[str]:
 
 @cache
 def calls_by_function(file: Path) -> list[tuple[str, set[str]]]:
-    """Return each function with the names that it calls. An ``assert`` statement counts as a call."""
+    """Return the name of each function, together with the names of the functions that it calls. An ``assert`` statement
+    counts as a call to ``assert``.
+    """
     found = []
     for function in functions(file):
         called = set()

@@ -74,7 +74,7 @@ class Call:
 
 
 class CallRecorder:
-    """ASGI application that records every call to a job's endpoint before it passes the response on."""
+    """ASGI application that records every call to a job's endpoint, together with the response."""
 
     def __init__(self, app: ASGIApp, clock: JumpClock) -> None:
         self.calls: list[Call] = []
@@ -319,7 +319,7 @@ class Population:
         await self.office.settle()
 
     async def take_and_return(self) -> None:
-        """Take over the conversation of a silent doctor, and hand the conversation that was taken over the day before
+        """Take over the conversation of a silent doctor. Hand the conversation that was taken over on the previous day
         back to Julia.
         """
         talks = (await self.office.read("/api/v1/conversas?limite=200"))["conversas"]
@@ -349,7 +349,7 @@ class Population:
             await self.office.request(f"/api/v1/vagas/{vaga['id']}/realizada")
 
     async def pause(self) -> None:
-        """Let an operator pause all messages that Julia initiates."""
+        """Pause all messages that Julia initiates, as an operator would."""
         await self._switch(True)
         self.paused_at = self.office.clock.now()
 

@@ -221,7 +221,7 @@ def language_of(command: str) -> str:
 
 
 def longest(table: Mapping[str, object], command: str) -> list[str]:
-    """Return the keys with which the command begins, longest first."""
+    """Return the keys of ``table`` that the command starts with, longest first."""
     return sorted((key for key in table if command.startswith(key)), key=len, reverse=True)
 
 

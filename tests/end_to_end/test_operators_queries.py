@@ -163,7 +163,7 @@ WHERE status = 'processando'
 
 @pytest.fixture
 async def asked(database_url: str) -> Any:
-    """A database with two real runs, and a function that runs a query."""
+    """A database in which a scheduler has executed two runs, and a function that runs a query on it."""
     clock, events = SystemClock(), EventRecorder()
     database = connect(database_url, clock)
     await database.open()

@@ -42,8 +42,8 @@ ANSWERS = ("resposta", "recebimento", "retomada")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A profile in a zone. The simulated two weeks start on ``monday``. If the zone has a clock change, it is on the
-    Sunday of the first week.
+    """A timetable profile in a time zone. The simulated two weeks start on ``monday``. If the zone changes its clocks
+    in these weeks, it does so on the first Sunday.
     """
 
     profile: Profile
@@ -174,7 +174,7 @@ def _thin(entry: Entry) -> Entry:
 
 
 def _instants(case: Case, targets: list[Target]) -> list[datetime]:
-    """Return the minutes at which a job fires, and every tenth minute of the sending hours."""
+    """Return every minute in which a job fires, and every tenth minute within the sending hours."""
     count = int((case.ends - case.starts) / MINUTE)
     every = [case.starts + n * MINUTE for n in range(1, count + 1)]
     fires = {target.at for target in targets}
@@ -187,7 +187,9 @@ def _is_open(at: datetime, zone: ZoneInfo) -> bool:
 
 
 async def _judge_fires(office: Office, targets: list[Target]) -> Verdict:
-    """Compare the expected fires, the calls that the endpoints recorded, and the rows."""
+    """Check that the expected fires, the calls that the job endpoints received, and the rows of the execution log
+    agree.
+    """
     scheduled = "SELECT * FROM job_executions WHERE trigger <> 'manual'"
     found = await rows(office.julia.work.database, scheduled)
     log = [logged(row) for row in found]

@@ -66,8 +66,8 @@ def places(
 
 
 def one_of(places: dict[str, Path], kind: str) -> dict[str, Path]:
-    """In the short form, keep only this kind of database, because both kinds pass the test by the same means. In the
-    long form, keep all kinds.
+    """In the short form, keep only this kind of database, because the test exercises the same mechanism on both kinds.
+    In the long form, keep all kinds.
     """
     return places if LONG else {url: folder for url, folder in places.items() if url.startswith(kind)} or places
 

@@ -21,8 +21,8 @@ def run_followups(encoded: Mapping[str, Any]) -> None:
 
 
 def run_resumes(encoded: Mapping[str, Any]) -> None:
-    """Queue answers to the messages that arrived during the night. If an answer failed, open an entry for a person to
-    handle.
+    """Queue answers to the messages that arrived during the night. If an answer failed, create an entry that an
+    operator must handle.
     """
     asyncio.run(_run(ensaio.plano_of(encoded), "processar-retomadas", "processar-mensagens-agendadas"))
 

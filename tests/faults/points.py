@@ -18,7 +18,7 @@ GONE = 70  # exit code of a process that dies at a point
 
 class Points:
     """The points in one process. ``dies_at`` is ``label#n``: the process exits when it passes that label for the n-th
-    time. If it is empty, the process survives and reports each label that it passes to ``seen``.
+    time. If it is empty, the process survives, and ``seen`` receives each label that the process passes.
     """
 
     def __init__(self, dies_at: str, seen: Callable[[str], None]) -> None:

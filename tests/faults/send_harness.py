@@ -193,7 +193,7 @@ class SendingWorkers:
         return {id: end_of(row) for id, row in (await self.rows()).items()}
 
     async def until_over(self, within: float = TIMEOUT, by: timedelta = timedelta(minutes=3)) -> None:
-        """Wait until every message has an end."""
+        """Wait until every message has reached a final state."""
 
         async def is_over() -> bool:
             return End.OPEN not in (await self.ends()).values()

@@ -24,9 +24,7 @@ QUEUES = ("first", "second")
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Settings for the application. Times are in seconds; if the time of a loop or job is 0, the application does not
-    have it.
-    """
+    """Settings for the application. Times are in seconds. A loop or job whose time is 0 is omitted."""
 
     notes: str
     lease: float = 30.0

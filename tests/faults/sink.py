@@ -1,5 +1,5 @@
-"""The HTTP endpoint that fires call, as a separate process. It runs each key once, and syncs its log to disk after each
-line.
+"""The HTTP endpoint that job runs call. It runs as a separate process. For each key it does the work once. It syncs its
+log to disk after each line.
 
 ``POST /<job>?takes=3`` takes three seconds. A repeated key receives the first answer again, or 409 while its run is in
 progress. ``POST /hostile/<kind>/<job>`` misbehaves in the way that ``kind`` specifies.

@@ -216,8 +216,8 @@ class TelegramOffice:
         )
 
     async def beats_during(self, seconds: float) -> list[float]:
-        """Record the worker's heartbeats for ``seconds`` on its clock. Return the intervals between heartbeats in
-        seconds.
+        """Record the worker's heartbeats for ``seconds`` seconds of the worker's clock. Return the intervals between
+        heartbeats in seconds.
         """
         ends, beats = self.now() + timedelta(seconds=seconds), set[datetime]()
         while self.now() < ends:
@@ -281,7 +281,7 @@ class TelegramOffice:
         return f"{await self.states()}\n{self.log()[-4000:]}"
 
     async def storm(self, chance: random.Random, kills: int, behaviour: Mapping[str, Any]) -> None:
-        """Send SIGKILL to the worker or the server ``kills`` times, at intervals spread over the messages."""
+        """Kill the worker or the server ``kills`` times. The kills are spread evenly over the messages to be sent."""
         await self.server.behave(**behaviour)
         self.start_worker()
         for n in range(kills):

@@ -73,7 +73,7 @@ def julia_at(plan: Mapping[str, Any]) -> Julia:
 
 
 def place(plan: Mapping[str, Any]) -> Plan:
-    """Return the settings that tell where this worker writes its notes."""
+    """Return the settings that specify where this worker writes its notes."""
     return Plan(url=plan["url"], folder=plan["folder"])
 
 

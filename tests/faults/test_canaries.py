@@ -1,5 +1,5 @@
-"""T48: the personal data and secrets of a thousand people pass through every code path of real processes, and no output
-shows them.
+"""The personal data and secrets of a thousand people (fault test T48) pass through every code path of real processes,
+and no output shows them.
 
 Each person has a CPF, a phone number, a name, a token and a DSN with a password. Each code path receives the data of
 some of the people.

@@ -78,7 +78,7 @@ class WatchedSystem:
         return len((await self._received())["deadman"])
 
     async def until(self, what: str, true: Callable[[], Any], within: timedelta) -> timedelta:
-        """Wait on the fast clock. Return how long it took."""
+        """Wait until ``true`` returns a true value. Return how long that took on the fast clock."""
         start = self.clock.now()
         while self.clock.now() - start < within:
             if await true():

@@ -1,5 +1,5 @@
-"""Workers that send reminders to posters are killed continuously. Reminders are neither lost nor repeated, and wait for
-the morning.
+"""Workers that send reminders to posters are killed continuously. No reminder is lost or repeated. Reminders that
+become due at night are sent in the morning.
 """
 
 import random

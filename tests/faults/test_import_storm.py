@@ -186,8 +186,8 @@ async def office(folder: Path, url: str, *, with_arq: bool) -> AsyncIterator[Off
 
 
 async def storm(there: Office, chance: random.Random) -> None:
-    """Kill processes during the import. The short form kills each role once, and kills the role that holds the calls
-    last, because the test would otherwise wait until ARQ's lock expires.
+    """Kill processes during the import. The short form kills each role once. The last role to be killed is the one that
+    runs the calls, because the test would otherwise wait until ARQ's lock expires.
     """
     await there.until_begun()
     if not LONG:

@@ -1,5 +1,5 @@
-"""A transaction stays open while the queue is under load (T23). Nothing is lost, the queue's throughput is measured,
-and the health check names the transaction that an operator should end.
+"""A transaction stays open while the queue is under load (fault test T23). Nothing is lost, the queue's throughput is
+measured, and the health check names the transaction that an operator should end.
 """
 
 import asyncio
@@ -107,7 +107,7 @@ async def _hold_snapshot(url: str) -> AsyncIterator[int]:
 
 
 async def _time_to_finding(running: QueueWorkers, pid: int) -> float:
-    """Return how many seconds it takes until a finding of the health check names the process."""
+    """Return how many seconds pass until the health check reports the process that holds the transaction open."""
     began, threshold = time.monotonic(), timedelta(seconds=THRESHOLD)
 
     async def finding() -> bool:

@@ -25,8 +25,8 @@ async def test_item_that_kills_its_workers_is_dead_after_three_crashes_alone(
 
 
 async def _poison(url: str, folder: Path) -> None:
-    """A worker claims an item that kills it together with slow items. The first two crashes count against the slow
-    items too.
+    """A worker claims several slow items together with an item that kills the worker. The first two crashes count
+    against the slow items too.
     """
     figures = Figures(
         "T29", kind(url), "tasks that end their worker (os._exit, SIGSEGV) run among slow and quick tasks"

@@ -1,5 +1,5 @@
-"""A pause begins, or the sending hours end, in the middle of a batch. Nothing is sent after that; the rest is sent
-later.
+"""A pause begins, or the sending hours end, in the middle of a batch. The rest of the batch is sent only when sending
+is permitted again.
 """
 
 from datetime import UTC, datetime, timedelta

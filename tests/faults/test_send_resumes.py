@@ -1,5 +1,5 @@
-"""The morning job and the workers are killed continuously. Each conversation from the night receives one answer. It
-receives none after an opt-out or while a person is handling it.
+"""The morning job and the workers are killed continuously. Each conversation from the night receives one answer, but
+none if the doctor opted out or an operator is handling the conversation.
 """
 
 import random

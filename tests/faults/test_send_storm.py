@@ -1,5 +1,5 @@
-"""The gateway's answers are lost and workers are killed continuously. No message is sent twice, and the recorded end of
-each message is true.
+"""The gateway's answers are lost and workers are killed continuously. No message is sent twice, and the final state
+recorded for each message is correct.
 """
 
 import random

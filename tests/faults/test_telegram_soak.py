@@ -69,7 +69,7 @@ PACE = 3.0 if LONG else 0.2
 
 @dataclass
 class Nature:
-    """Causes faults at random times, and measures the worker's health meanwhile."""
+    """Causes faults at random times and keeps measuring the worker's health."""
 
     office: TelegramOffice
     chance: random.Random
@@ -173,7 +173,7 @@ async def test_soak_has_no_hangs_no_losses_and_no_growth(places: dict[str, Path]
 
 
 async def _level(office: TelegramOffice) -> list[int]:
-    """Return the numbers of descriptors, tasks and threads in the worker, counted after this call."""
+    """Wait for the worker's next count of its descriptors, tasks and threads, and return the three numbers."""
     seen = len(office.notes("census"))
     await until("the worker is counted", partial(office.noted, "census", count=seen + 1))
     return [int(word) for word in office.notes("census")[-1][2:5]]

@@ -45,9 +45,9 @@ async def _value(answer: Any) -> Any:
 
 
 def slowness() -> float:
-    """Return how much slower this machine currently is than a calm one, from 1 to 30. The function alternates short
-    computations and short sleeps, and compares their duration with their processor time. Tests multiply leases and
-    limits by the result.
+    """Return how much slower this machine currently is than an idle one, as a factor from 1 to 30. The function
+    alternates short computations and short sleeps, and compares their duration with their processor time. Tests
+    multiply leases and limits by the result.
     """
     late = 0.0
     for _ in range(_STEPS):

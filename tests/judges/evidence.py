@@ -120,8 +120,8 @@ K = TypeVar("K", bound=Hashable)
 
 
 def earliest_deadline_first(windows: Sequence[tuple[datetime, datetime]], starts: Sequence[datetime]) -> dict[int, int]:
-    """Match as many starts as possible to windows, each at most once, and return their indexes. A window includes both
-    of its ends.
+    """Assign starts to windows so that as many windows as possible have a start. Each start and each window is used at
+    most once. Return the index of the start by the index of its window. A window includes both of its ends.
     """
     opening = sorted(range(len(windows)), key=lambda window: windows[window][0])
     opened = 0

@@ -1,5 +1,5 @@
 """The upper limit: the bare driver changes the rows of our table in the same way as our worker, but without a worker,
-handlers and objects.
+handlers or objects.
 
 Claimed rows are settled together with the next claim: in one statement on PostgreSQL, in one transaction on SQLite.
 """

@@ -1,6 +1,4 @@
-"""The ``batuta bulk`` commands: operators change every item that a filter matches, as they can on the page of a
-queue.
-"""
+"""The ``batuta bulk`` commands: operators change every item that matches a filter, as they can on a queue's page."""
 
 import asyncio
 import importlib

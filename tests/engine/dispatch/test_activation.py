@@ -1,4 +1,4 @@
-"""Which timetable is active, and which changes make a timetable a different one."""
+"""Which timetable is active, and which changes turn a timetable into a new one."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta

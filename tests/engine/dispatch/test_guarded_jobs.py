@@ -1,4 +1,6 @@
-"""Jobs with a circuit breaker: which run endings are failures, and how fires are recorded while the circuit is open."""
+"""Jobs with a circuit breaker: which outcomes of a run count as failures, and how fires are recorded while the circuit
+is open.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -272,7 +272,9 @@ async def test_run_acquired_during_shutdown_ends_within_the_grace_period(
 
 
 async def wait_for_tick(supervisor: Supervisor, loop: LeaseKeeper) -> None:
-    """Wait until the loop's tick ends. Its statements take real time, during which the fake clock must not move."""
+    """Wait until the loop's tick ends. The tick's database statements take real time, during which the fake clock must
+    not move.
+    """
     while any(running.is_ticking for running in supervisor.running if running.loop is loop):
         await asyncio.sleep(0)
 

@@ -1,4 +1,4 @@
-"""Tasks in a Django project. The test sets ``work``."""
+"""Tasks in a Django project. The test assigns its engine to ``work``."""
 
 from django_tasks import task
 from django_tasks.base import TaskContext

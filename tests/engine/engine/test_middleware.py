@@ -1,5 +1,5 @@
-"""Middleware around enqueues and executions: its order, changes and errors, and one interface for tasks, stages and
-jobs.
+"""Middleware around enqueues and executions: the order in which it runs, what it may change, how its errors are
+handled, and its common interface for tasks, stages and jobs.
 """
 
 import asyncio

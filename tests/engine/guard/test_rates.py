@@ -77,7 +77,7 @@ async def test_hold_names_the_limit_and_when_there_is_room(rates: SqlRates, cloc
 
 
 async def test_burst_at_the_edge_of_an_hour_does_not_double_the_limit(rates: SqlRates, clock: FakeClock) -> None:
-    """A counter per clock hour would admit 20 at 12:59 and 20 more at 13:00."""
+    """A counter that restarts with each clock hour would admit 20 messages at 12:59 and 20 more at 13:00."""
     await clock.advance(59 * 60)
     await use(rates, PER_HOUR, times=20)
     await clock.advance(60)

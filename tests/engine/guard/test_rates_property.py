@@ -87,8 +87,8 @@ class RateMachine(RuleBasedStateMachine):
 
     @rule(who=whom, delay=st.sampled_from([0, 1, 9]), dies=st.booleans())
     def send(self, who: str, delay: int, dies: bool) -> None:
-        """Send as soon as possible. If the limit delays the sender, it retries at the time that the limit returned.
-        That attempt must succeed if no other sender is active.
+        """Send as soon as the limit permits it. If the limit delays the sender, the sender retries at the time that the
+        limit returned. The retry must succeed if no other sender is active.
         """
         limits = [FEW, MANY, EACH.of(who)]
         is_alone = self.clock.now() >= self.idle_after

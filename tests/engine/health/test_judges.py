@@ -131,8 +131,8 @@ def test_one_old_item_is_a_finding(age: int, severity: Severity | None) -> None:
 
 
 def test_later_rule_does_not_overwrite_a_worse_earlier_one() -> None:
-    """Ten stuck items are critical, while six dead items are only a warning. The rule for dead items runs later, but
-    must not lower the severity.
+    """Ten stuck items are critical, while six dead items are only a warning. The rule for dead items runs after the one
+    for stuck items, but must not lower the severity to a warning.
     """
     found = judge_queue(queue(), pulse(5, MINUTE / 2, stuck=10, dead=6, dead_lately=6), has_worker=True)
     assert severities(found) == {"queue.stuck.mail": Severity.CRITICAL, "queue.dead.mail": Severity.WARNING}

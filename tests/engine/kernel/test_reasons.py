@@ -1,4 +1,4 @@
-"""A reason is a code with facts. It is stored as one text, and can be shown in every language."""
+"""A reason is a code with facts. It is stored as one string, and can be displayed in every language."""
 
 import copy
 import importlib

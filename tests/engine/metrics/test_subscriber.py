@@ -1,5 +1,5 @@
-"""Metrics as a scraper sees them: names follow the conventions, labels have a bounded number of values, and no reading
-breaks the page.
+"""Metrics as a scraper sees them: names follow the conventions, labels have a bounded number of values, and a figure
+that cannot be read does not break the page.
 """
 
 import asyncio

@@ -1,4 +1,6 @@
-"""A process stops immediately when its database file is lost. If it does not stop in time, it is killed."""
+"""A process stops as soon as it notices that its database file is lost. If it does not end within the grace period, it
+is ended by force.
+"""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""A parent process records each end of a child on both databases, later if the database is unavailable, and is never
-blocked by the write.
+"""A parent process records each end of a child. If the database is unavailable, the parent records it later and never
+waits for the write. The tests run on both databases.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""All code that handles outcomes handles every kind of outcome."""
+"""Every function that distinguishes outcomes handles all kinds of outcome."""
 
 from datetime import timedelta
 from typing import get_args

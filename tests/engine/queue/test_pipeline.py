@@ -333,7 +333,9 @@ async def test_item_that_kills_its_workers_is_an_error_at_its_stage(line: Line) 
 
 
 def inserting(line: Line, names: dict[str, str | None]) -> Handler:
-    """Return a handler whose effect inserts the name in each message. The table rejects a missing name."""
+    """Return a handler whose effect takes the name from a message and inserts it into a table. The table rejects a
+    missing name.
+    """
     query = query_of("insert", "INSERT INTO vagas_teste (mensagem, nome) VALUES (:mensagem, :nome)", writes=True)
     ready = in_dialect(query, line.database.dialect)
 

@@ -73,8 +73,8 @@ async def test_pause_holds_items_of_every_priority(database: Database, clock: Fa
 async def _put(
     queue: SqlQueue, now: datetime, chance: Random, is_due: Callable[[int], bool]
 ) -> list[tuple[int, datetime, str]]:
-    """Enqueue items with fifty priorities, some of them equally old. Return the priority, due time and id of the due
-    items.
+    """Enqueue items with fifty different priorities. Some of the items are equally old. Return the priority, due time
+    and id of each item that is due.
     """
     due = []
     for _ in range(ITEMS):

@@ -82,7 +82,7 @@ async def test_item_put_off_before_its_start_keeps_its_crashes(bench: Bench) -> 
 
 
 class BrokenPolicy:
-    """A retry policy of an application that raises an exception."""
+    """An application's retry policy that raises an exception."""
 
     def __init__(self, answer: object) -> None:
         self._answer = answer

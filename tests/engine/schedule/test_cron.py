@@ -1,4 +1,4 @@
-"""Our cron implementation, compared with an oracle that tests every minute."""
+"""Our cron implementation, compared with a simple reference that checks each minute in turn."""
 
 from datetime import UTC, datetime, timedelta
 from functools import cache

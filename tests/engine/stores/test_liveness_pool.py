@@ -133,8 +133,8 @@ async def test_each_pool_has_the_timeouts_of_the_lease_that_it_protects(work: Ba
 
 
 async def test_worker_that_meets_a_locked_row_settles_and_claims_the_others(postgres_url: str) -> None:
-    """The worker's connections have their real timeouts. The lock timeout ends the wait for the locked row before the
-    statement timeout expires.
+    """The worker's connections have the same timeouts as in production. The lock timeout ends the wait for the locked
+    row before the statement timeout expires.
     """
     made = Batuta(postgres_url, timezone="UTC")
     made.queue_lease = timedelta(seconds=3)

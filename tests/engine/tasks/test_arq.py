@@ -65,7 +65,7 @@ async def redis_at(url: str) -> AsyncIterator[ArqRedis]:
 
 
 async def queued(redis: ArqRedis, unlike: set[bytes]) -> set[bytes]:
-    """Wait until ARQ's queue has ids, and not exactly those in ``unlike``. Return its ids."""
+    """Wait until ARQ's queue contains ids, and these ids are not the same as those in ``unlike``. Return the ids."""
     while True:
         found = set(await redis.zrange(default_queue_name, 0, -1))
         if found and found != unlike:

@@ -60,8 +60,8 @@ async def redis(redis_url: str) -> AsyncIterator[ArqRedis]:
 
 
 class Line:
-    """Twenty tasks that were sent by a relay that stops, and are taken over by its successor. The first ten end when
-    ``short`` is set, the others when ``long`` is set.
+    """Twenty tasks that a relay sends to ARQ before it stops. Its successor takes them over. The first ten tasks end
+    when ``short`` is set, the others when ``long`` is set.
     """
 
     def __init__(self) -> None:

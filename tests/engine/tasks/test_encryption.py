@@ -58,7 +58,7 @@ def open_work(database_url: str, clock: FakeClock) -> Open:
 
 
 async def stored(database: Database) -> str:
-    """Return all stored values of the calls as one text."""
+    """Return all values that are stored for the calls, joined into one string."""
     return str([dict(row) for row in [*await database.all(ROWS), *await database.all(SCHEDULES)]])
 
 

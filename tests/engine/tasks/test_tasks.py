@@ -33,7 +33,7 @@ from batuta.testing import EventRecorder, FakeClock
 
 @pytest.fixture(params=["sql", "arq"])
 async def work(request: pytest.FixtureRequest, database_url: str, events: EventRecorder) -> AsyncIterator[Batuta]:
-    """The engine, once with its own queue and once with ARQ. Callers notice no difference."""
+    """The engine. Each test runs once with the engine's own queue and once with ARQ, and expects the same results."""
     made = Batuta(database_url, timezone="UTC")
     made.events.subscribe(events)
     if request.param == "arq":

@@ -1,4 +1,4 @@
-"""The api role drains its requests and releases its port when it stops, and denies access by default."""
+"""The api role denies access by default. When it stops, it finishes the requests in progress and releases its port."""
 
 import asyncio
 import gc
@@ -330,7 +330,9 @@ async def test_collections_of_a_role_skip_the_objects_of_its_start(work_url: str
 
 
 async def test_loops_of_an_api_that_is_built_twice_run_once(work: Batuta) -> None:
-    """uvicorn loads ``module:app`` twice, so a module that builds the API when ``app`` is accessed builds it twice."""
+    """uvicorn loads ``module:app`` twice. A module that builds the API whenever ``app`` is accessed therefore builds
+    two APIs.
+    """
     for _ in range(2):
         create_api(work, load_settings(EngineSettings, {"API_TOKEN": "t" * 40}))
     names = [loop.name for loop, _ in work._loops_of("api")]

@@ -102,7 +102,7 @@ def _format(rows: Sequence[tuple[str, Mapping[str, float]]]) -> str:
 
 
 def velocidade() -> float:
-    """Return how many rows (address and document) one process reads per second."""
+    """Return how many rows one process reads per second. Reading a row means reading its address and its document."""
     rows = [linha["celulas"] for autor in autores() for linha in linhas_de(autor)]
     cells = [(dito(row["endereco"]) or "", documento_da(row["documento"]) or "") for row in rows]
     for endereco, documento in cells[:100]:

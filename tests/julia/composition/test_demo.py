@@ -1,4 +1,4 @@
-"""The database, the opening hours and the spreadsheet of the demonstration."""
+"""The demonstration's database, opening hours and spreadsheet."""
 
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo

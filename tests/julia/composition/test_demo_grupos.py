@@ -1,5 +1,5 @@
-"""The simulator's group messages pass through the whole pipeline, on both databases. Afterwards some vacancies are left
-for a person to decide.
+"""The simulator's group messages pass through the whole pipeline, on both databases. At the end, some vacancies are
+waiting for an operator's decision.
 """
 
 from app.contexts.grupos.relato import vaga_em_palavras

@@ -69,7 +69,9 @@ class Shown:
         return 0
 
     async def play(self, lasts: timedelta) -> int:
-        """Perform each action of the period ``lasts`` when it is due. Return how many were performed."""
+        """Let the demonstration act for the time ``lasts``: perform each action when it is due. Return how many actions
+        were performed.
+        """
         ends, count = self.clock.now() + lasts, 0
         while self.clock.now() < ends:
             pace = await self.loop.tick()

@@ -1,5 +1,5 @@
-"""A person takes over a conversation, and later returns or ends it. As soon as a person takes over, Julia's messages
-are held back. The tests run on both databases.
+"""An operator takes over a conversation, and later ends it or returns it to Julia. As soon as the operator takes over,
+Julia's messages are held back. The tests run on both databases.
 """
 
 import asyncio

@@ -1,5 +1,5 @@
-"""Changes of operators and doctors while a sent message is recorded. Only on PostgreSQL can the two wait for each other,
-because SQLite has one writer.
+"""Operators and doctors make changes while the outcome of a sent message is being recorded. Two such transactions can
+wait for each other only on PostgreSQL, because SQLite has one writer.
 """
 
 import asyncio

@@ -249,7 +249,7 @@ async def test_absence_on_a_line_that_is_down_proves_nothing(
 
 
 async def test_message_of_another_chip_is_not_a_proof(office: Office, doctor: str, chip: str) -> None:
-    """A person may have sent the same text to the same number by hand from another chip."""
+    """An operator may have sent the same text to the same number by hand from another chip."""
     await add_chip(office.work.database, "julia-outro", status="paused")
     office.line.answers = [(Unknown("timeout"), False)]
     id = await office.put(doctor)

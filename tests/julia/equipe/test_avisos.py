@@ -1,5 +1,5 @@
-"""When a conversation needs a person, the team is notified once, even after a rejected notice or a crash. The tests run
-on both databases.
+"""When a conversation needs a member of the team, the team is notified once, even after a rejected notice or a crash.
+The tests run on both databases.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Conversations that people handle are opened in the help desk and mirrored there in order, each message once. Team
+"""Conversations that the team handles are opened in the help desk and mirrored there in order, each message once. Team
 members answer and end them there. The tests send real requests to the simulated Chatwoot, on both databases.
 """
 
@@ -58,7 +58,7 @@ class Desk:
         await self.office.work.work_once(FILA.name, 50)
 
     async def act(self, **action: Any) -> None:
-        """Act as a person in Chatwoot. Julia receives the resulting events and processes them."""
+        """Act as a team member who uses Chatwoot. Julia receives the resulting events and processes them."""
         before = await self._events()
         talk = await self.talk()
         await self._call("POST", f"/controle/conversas/{talk['id']}", action)

@@ -1,4 +1,4 @@
-"""Train the model of the reader: ``python3 -m tests.julia.leitura_conversas.train``.
+"""Train the reader's model: ``python3 -m tests.julia.leitura_conversas.train``.
 
 The script needs scikit-learn, which Batuta does not depend on; any interpreter that has it can run the script. The
 script is deterministic. It writes
@@ -11,8 +11,8 @@ script is deterministic. It writes
 The weights are a logistic regression on the sentences of the development authors and on changed copies of them. A
 feature counts more if opt-outs have it much more often, or much less often, than other texts (naive Bayes). The
 calibration combines the scores by letters, words and concepts, of the text and of its sentences; it is fitted on the
-validated authors (``FOLDS``), each scored by a model without the author. The other authors knew sentences of the validated ones
-or errors of the reader, so their sentences are used only for training.
+validated authors (``FOLDS``), each scored by a model without the author. The other authors knew sentences of the
+validated ones or errors of the reader, so their sentences are used only for training.
 """
 
 import base64

@@ -214,8 +214,8 @@ def confiabilidade() -> str:
 
 
 def piores(limit: float, count: int = 10) -> list[str]:
-    """Return the ids of the messages with the most incorrect vacancies that would be imported. Messages with the same
-    number are ordered by confidence.
+    """Return the ids of the messages with the most incorrect vacancies that would be imported. Messages with equally
+    many incorrect vacancies are ordered by confidence.
     """
     wrong: dict[str, float] = {}
     for read in deixados().values():

@@ -1,5 +1,5 @@
-"""The reader's scores do not fall on any author's messages. ``docs/leitura.md`` has its scores for authors on whose
-messages it was not fitted.
+"""The reader's scores do not get worse for any author. ``docs/leitura.md`` has its scores for authors on whose messages
+it was not fitted.
 """
 
 import pytest

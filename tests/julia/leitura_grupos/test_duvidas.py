@@ -1,4 +1,4 @@
-"""Reasons to doubt a vacancy. A doubtful vacancy may be correct, but a person decides about it."""
+"""Reasons to doubt a vacancy. A doubtful vacancy may be correct, but a reviewer decides about it."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""Every command is run on a database with a person in every table. A command that shows personal data leaves an audit
-entry.
+"""Every command is run on a database in which each table contains a person's data. A command that shows personal data
+leaves an audit entry.
 """
 
 import asyncio

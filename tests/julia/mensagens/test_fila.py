@@ -1,4 +1,4 @@
-"""``fila_mensagens`` is a queue like any other, and a claim skips messages in doubt."""
+"""``fila_mensagens`` fulfils the contract of every queue. A claim skips messages that may or may not have been sent."""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""False hospitals are removed, on both databases. Rows that are in use or have been reviewed are kept."""
+"""Hospitals that were created from a text that is no hospital's name are removed, on both databases. Rows that are in
+use or have been reviewed are kept.
+"""
 
 from datetime import timedelta
 

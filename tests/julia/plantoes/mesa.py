@@ -1,4 +1,4 @@
-"""Vacancies and doctors for tests, on the application of an ``Office``."""
+"""Helpers that add vacancies and doctors to the application of an ``Office``."""
 
 from datetime import date
 from typing import Any
@@ -25,7 +25,7 @@ async def load_hospital(office: Office, name: str = HOSPITAL, **where: str) -> N
 
 
 async def add_vaga(office: Office, **values: Any) -> str:
-    """Add a vacancy as a person would enter it. A hospital is created when it is mentioned for the first time."""
+    """Add a vacancy as an operator would enter it. A hospital is created when it is mentioned for the first time."""
     nova: dict[str, Any] = {
         "hospital": HOSPITAL, "especialidade": AREA, "data": DAY, "periodo": Periodo.NOTURNO, "valor": 1500, "outra": True,
         "novo_hospital": True,

@@ -264,6 +264,6 @@ def _chat(office: Escritorio, telefone: str) -> str:
 
 
 def sent_by(office: Escritorio) -> str:
-    """Return the test's only account, which sends."""
+    """Return the account that sends the messages. The test has no other account."""
     (conta,) = office.usuarios
     return conta

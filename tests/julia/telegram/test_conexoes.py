@@ -260,8 +260,8 @@ def _close_deafly(linha: Linha) -> asyncio.Event:
 
 
 class _HangsOnce:
-    """Receiver that hangs when the first updates arrive, under the test's short time limits. Later steps have the
-    limits in ``prazos``.
+    """Receiver that hangs once, when the first updates arrive. The step in which it hangs has the test's short time
+    limits, and all later steps have the limits in ``prazos``.
     """
 
     def __init__(self, conexoes: Conexoes, recebedor: Recebedor, prazos: Prazos) -> None:

@@ -1,4 +1,4 @@
-"""No text, number, file name, session or code of Telegram reaches a log, whatever happens to the message."""
+"""No text, number, file name, session or login code from Telegram reaches a log, whatever happens to the message."""
 
 import io
 

@@ -1,5 +1,5 @@
-"""T46: every route is requested with every kind of wrong credential. Each request is refused with a problem document,
-and the database does not change.
+"""Every route is requested with every kind of wrong credential. Each request is refused with a problem document, and
+the database does not change.
 """
 
 import re

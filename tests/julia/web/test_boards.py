@@ -1,4 +1,4 @@
-"""The board on the first page that shows the state of sending."""
+"""The first page's board that shows the state of sending."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta

@@ -1,5 +1,5 @@
-"""Conversations in the dashboard: those that are waiting for a person come first. A person takes a conversation over,
-answers in it and returns it.
+"""Conversations in the dashboard: those that are waiting for an operator come first. An operator takes a conversation
+over, answers in it and returns it.
 """
 
 from collections.abc import AsyncIterator

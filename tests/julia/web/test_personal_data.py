@@ -80,7 +80,7 @@ async def office(julia_url: str) -> AsyncIterator[Office]:
 
 
 async def open_office(julia_url: str) -> Office:
-    """Open Julia on a migrated database with a person in every table and one token for each scope."""
+    """Open Julia on a migrated database with a person's data in every table and one token for each scope."""
     julia = await open_julia(julia_url, APP_ENV="production", BATUTA_REFUSALS_PER_MINUTE="100000", **SECRETS)
     work, new, now = julia.work, julia.work.ids.new, julia.work.clock.now()
     who = await add_everywhere(work, 7)

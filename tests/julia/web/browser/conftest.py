@@ -28,7 +28,7 @@ class Desk:
     complaints: list[str] = field(default_factory=list)
 
     async def sign_in(self, path: str, *, script: bool = True, width: int = 1360, **options: Any) -> Page:
-        """Open a page with every scope, in a browser with or without JavaScript."""
+        """Sign in with every scope and return the opened page ``path``. The browser runs with or without JavaScript."""
         usual = {"locale": "pt-BR", "java_script_enabled": script, "viewport": {"width": width, "height": 900}}
         context = await self.browser.new_context(**{**usual, **options})
         page = await context.new_page()
