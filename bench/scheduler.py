@@ -66,7 +66,7 @@ async def catalogue(url: str, seconds: float) -> str:
 
 
 async def live(url: str, flood: int, seconds: float) -> str:
-    """Measure how late a critical job that fires every minute is, while batch jobs occupy all slots of another
+    """Measure the delay of a critical job that fires every minute while batch jobs occupy all slots of another
     category.
     """
     work = Batuta(url, clock=FastClock.start(MONDAY, RATE), lease=timedelta(minutes=10))

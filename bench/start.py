@@ -50,7 +50,7 @@ class Row:
 
 
 def figures(folder: Path, *, quick: bool) -> str:
-    """Take all measurements and return the table."""
+    """Take all measurements and return them as a table."""
     with tempfile.TemporaryDirectory(prefix="batuta-bench-", dir=folder) as inside:
         env = environment(Path(inside))
         batuta(env, "migrate")

@@ -84,7 +84,9 @@ def sqlite_contest(title: str, folder: Path) -> Contest:
 
 
 def without(file: Path) -> Path:
-    """Delete the file and return its path, because writing to a file that has already grown is faster."""
+    """Delete the file and return its path. Every measurement starts with a new file, because writing to a file that has
+    already grown is faster.
+    """
     for left in file.parent.glob(f"{file.name}*"):
         left.unlink()
     return file

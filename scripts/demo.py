@@ -417,7 +417,7 @@ async def main(first: int = 0, last: int = 24) -> int:
 
 
 def telegram_receipt(receipt: TelegramReceipt) -> Receipt:
-    """Convert a Telegram receipt to the form of a gateway receipt."""
+    """Convert a Telegram receipt to the format of a gateway receipt."""
     chat = receipt.chat
     return Receipt(
         n=receipt.n, at=receipt.at, id=f"tg:{chat}:{receipt.id}", instance="telegram", number=chat, jid=chat,

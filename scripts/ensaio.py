@@ -103,7 +103,7 @@ def plano_of(encoded: Mapping[str, Any]) -> Plano:
 
 
 def office(plano: Plano) -> Batuta:
-    """Build Julia with the clock of the plan, and return its engine."""
+    """Build Julia with the plan's clock, and return its engine."""
     work = build(plano.settings, clock=FastClock.from_text(plano.clock), pace=plano.pace).work
     work.queue_lease = timedelta(seconds=plano.lease)
     looks = timedelta(seconds=plano.looks_every)

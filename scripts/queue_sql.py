@@ -79,7 +79,7 @@ def queries(dialect: Dialect) -> Iterator[Query]:
 
 
 def _explanations(dialect: Dialect) -> Iterator[tuple[str, str]]:
-    """Yield the name and description of each statement. Statements that need groups are omitted."""
+    """Yield the name and description of each statement. Statements that only a queue with groups uses are omitted."""
     for file in ("queue.sql", f"queue_on_{dialect}.sql", "queue_limits.sql", "queue_clock.sql"):
         text = (STATEMENTS / file).read_text(encoding="utf-8")
         headers = list(_HEADER.finditer(text))

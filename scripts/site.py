@@ -182,7 +182,7 @@ class _Links(HTMLParser):
 
 
 def broken_links(site: Path) -> Iterator[str]:
-    """Yield each link of a page to a file or an anchor of the site that does not exist."""
+    """Yield each link whose target within the site, a file or an anchor, does not exist."""
     read = {page: _Links(page.read_text(encoding="utf-8")) for page in site.rglob("*.html")}
     for page, links in sorted(read.items()):
         if page.name == "404.html":  # the links of this page are relative to the address that was not found

@@ -1,5 +1,5 @@
-"""Routes that control the simulated WhatsApp, for tests, demonstrations and people. The original does not have these
-routes.
+"""Routes that control the simulated WhatsApp, for tests, demonstrations and developers. The original does not have
+these routes.
 
 GET    /controle/evolution                      the current behaviour
 PATCH  /controle/evolution                      change it: {"lost_answers": 0.1, "reply_share": 0.3}

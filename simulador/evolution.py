@@ -49,7 +49,7 @@ class Refused(Exception):
 
 
 class Unlicensed(Exception):
-    """The response of versions 2.4 and later until they are activated."""
+    """The response that gateway versions 2.4 and later give until they are activated."""
 
 
 class CutOff(Response):

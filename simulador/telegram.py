@@ -248,7 +248,9 @@ class Telegram:
 
 
 def create_app(clock: Clock, *, seed: int = 0, journal: Path | None = None) -> Starlette:
-    """Build the simulated Telegram. ``journal`` is a file that preserves its state when its process is killed."""
+    """Build the simulated Telegram. ``journal`` is a file that preserves the simulator's state when its process is
+    killed.
+    """
     telegram = Telegram(clock, seed=seed, journal=journal)
     app = application([telegram], telegram.controle.mount())
     app.state.telegram = telegram

@@ -260,8 +260,8 @@ async def bench(database: Database, clock: FakeClock, ids: Ids, events: EventRec
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests that have their own timeout first, because they take long. Alternate tests that wait with tests
-    that compute.
+    """Run the tests that have their own timeout first, because they take a long time. Alternate tests that wait with
+    tests that compute.
 
     Fault tests mostly wait, so they are spread evenly among the other test files. The typing tests come last: by then
     the `check` command, which runs concurrently, has filled mypy's cache.

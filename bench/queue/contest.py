@@ -88,7 +88,7 @@ class Contest:
 
     @property
     def surroundings(self) -> str:
-        """Return the versions of the servers and of the other task queues, as text."""
+        """Return the versions of the servers and of the task queues that were compared with Batuta, as text."""
         versions = [asyncio.run(described(self.postgres.url()))] if self.postgres is not None else []
         if self.redis is not None:
             versions.append(f"Redis {self.redis.version} without persistence")
@@ -193,8 +193,8 @@ class Contest:
                 self.attempt(entry, "million", self.among_millions)
 
     def crowded(self, entry: Entry, figures: Figures) -> None:
-        """Measure two workers and then more workers than the machine has cores, one directly after the other on the
-        same storage.
+        """Measure two workers. Directly afterwards and on the same storage, measure more workers than the machine has
+        cores.
         """
         jobs = int((figures.middle("drain") or entry.expected) * self.effort.drain)
         with self.stand(entry) as stand:

@@ -83,8 +83,8 @@ def ratios(ours: Figures, theirs: Figures, name: str) -> list[float]:
 
 
 def cpu_ratios(ours: Figures, theirs: Figures) -> list[float]:
-    """Return the other contender's processor time per job divided by ours, for each repeat. It is the processor time of
-    the worker and the server together.
+    """Return the other contender's processor time per job divided by ours, for each repeat. The processor time of the
+    server is included in both figures.
 
     Other load on the machine affects this figure much less than wall time.
     """

@@ -45,7 +45,7 @@ class Desk:
         return process.returncode, out.decode()
 
     def traces(self, *secrets: str) -> list[str]:
-        """Return the files below the folder that contain a secret."""
+        """Return every file in the folder and its subfolders that contains a secret."""
         return [
             str(file)
             for file in self.folder.rglob("*")

@@ -68,7 +68,7 @@ class Case:
         return day.replace(hour=11, minute=10, tzinfo=self.zone).astimezone(UTC)
 
     def expected(self) -> Iterator[Target]:
-        """Compute every fire after the start independently of the scheduler's code."""
+        """Compute every fire after the start without using the scheduler's code."""
         for entry in jobs.CATALOGUE:
             if (schedule := entry.schedule(self.profile)) is not None:
                 for at in cron_fires(schedule, self.zone, self.starts + MINUTE, self.ends):

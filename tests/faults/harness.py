@@ -328,7 +328,7 @@ def walked(schedule: str, zone: ZoneInfo, start: datetime, end: datetime) -> lis
 
 
 def receipts(file: Path) -> Iterator[Receipt]:
-    """Yield the receipts in the endpoint's log. If a run's end was never logged, the run has no end."""
+    """Yield the receipts in the endpoint's log. If a run's end was never logged, its receipt has no end."""
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     ends = {line["key"]: datetime.fromisoformat(line["end"]) for line in lines if "end" in line}
     for line in lines:

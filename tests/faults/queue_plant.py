@@ -168,7 +168,7 @@ def add_tasks(work: Batuta, plan: Plan) -> None:
 
     @work.task(retry=[0.05], queue=plan.queues[0])
     async def encerra(ctx: TaskContext) -> Done:
-        """Run when a batch ends."""
+        """The final task of a batch."""
         return begin(ctx)
 
     @work.task(retry=[0.05], queue=plan.queues[0])

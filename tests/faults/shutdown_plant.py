@@ -52,7 +52,7 @@ def build(plan: Plan, settings: EngineSettings) -> Batuta:
 
 
 def note(plan: Plan, *words: object) -> None:
-    """Append with one write, so that lines of several processes do not mix."""
+    """Append a line with a single write, so that the lines of several processes do not mix."""
     file = os.open(Path(plan.notes), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         os.write(file, f"{' '.join(map(str, words))}\n".encode())

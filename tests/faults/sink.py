@@ -112,7 +112,7 @@ async def reset(writer: asyncio.StreamWriter, clock: FastClock) -> None:
 
 
 async def redirect(writer: asyncio.StreamWriter, clock: FastClock) -> None:
-    """Redirect to itself."""
+    """Redirect the client to the address that it requested."""
     writer.write(b"HTTP/1.1 302 Found\r\nlocation: /hostile/redirect/again\r\ncontent-length: 0\r\n\r\n")
     await writer.drain()
 

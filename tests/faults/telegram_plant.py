@@ -41,8 +41,8 @@ WIDE = 1_000_000
 
 
 def simulate(port: int, journal: str, clock: str | None = None) -> None:
-    """Serve the simulator until the process is killed. Its journal preserves its state for the process that replaces
-    it.
+    """Serve the simulator until the process is killed. The simulator's journal preserves its state, from which the next
+    process continues.
     """
     now = SystemClock() if clock is None else FastClock.from_text(clock)
     app = create_app(now, journal=Path(journal))

@@ -1,4 +1,4 @@
-"""The watchdog detects code that hangs, reports its stack, and restarts it. Other tasks lose nothing."""
+"""The watchdog detects code that hangs, reports its stack, and restarts it. Other tasks are completed."""
 
 import asyncio
 import os

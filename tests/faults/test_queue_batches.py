@@ -1,4 +1,6 @@
-"""Batches run on three workers that are killed. Each batch ends once, and its final task takes effect once."""
+"""Three workers run batches, and are killed and replaced continuously. Each batch ends once, and its final task takes
+effect once.
+"""
 
 import asyncio
 import random

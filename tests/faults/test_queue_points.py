@@ -136,7 +136,7 @@ async def _attempts(running: QueueWorkers) -> dict[str, list[int]]:
 async def _judge(
     running: QueueWorkers, ids: Mapping[str, Sequence[str]], attempts_by_item: Mapping[str, Sequence[int]]
 ) -> Tally:
-    """Compare the results in the table with the endpoint's log."""
+    """Compare the results in the queue's table with the endpoint's log."""
     rows = {row["id"]: row for row in await running.ask("SELECT id, queue, name, status, crashes FROM tasks")}
     known = {id for some in ids.values() for id in some}
     assert Counter(rows[id]["queue"] for id in rows.keys() - known) == dict.fromkeys(

@@ -1,4 +1,6 @@
-"""Scheduler tests that run only in the long form: three schedulers for hours, and every time zone."""
+"""Scheduler tests that run only in the long form: three schedulers that run for hours, and cron expressions in every
+time zone.
+"""
 
 import random
 import time
@@ -67,8 +69,8 @@ async def test_clock_set_forward_and_back_under_running_processes_harms_no_fire(
 
 
 async def _stepped(url: str, folder: Path) -> None:
-    """The clock jumps an hour forward and, a minute later, an hour back. One run lasts throughout and must stay with
-    its process.
+    """The clock jumps an hour forward and, a minute later, an hour back. One run continues during both changes and must
+    stay with its process.
     """
     figures = Figures("T18", kind(url), "the clock of two processes is set 1:00:00 forward and back")
     hour = timedelta(hours=1)

@@ -27,7 +27,7 @@ async def test_run_of_three_periods_never_overlaps_and_a_kill_leaves_no_lock(
 
 
 async def _long_runs(url: str, folder: Path) -> None:
-    """A job fires every minute but takes three. Skipped fires have a row with the reason."""
+    """A job fires every minute but takes three minutes. Skipped fires have a row with the reason."""
     rate, kills, lease = (10.0, 3, 6) if LONG else (80.0, 1, 40)
     figures = Figures(
         "T21", kind(url), f"each run takes three periods; the scheduler is killed {kills} times during a run"

@@ -1,5 +1,5 @@
-"""A gateway gives wrong answers: it says "closed" although it is open, responds slowly, and sends events twice and out
-of order. During the run WhatsApp bans the number.
+"""A gateway reports "closed" although it is open, responds slowly, and sends events twice and out of order. WhatsApp
+bans one number while messages are being sent.
 """
 
 from collections import Counter

@@ -56,7 +56,9 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Shut:
-    """A period in which nothing may be sent: a pause or an opt-out. If ``recipients`` is empty, it applies to all."""
+    """A period in which nothing may be sent, such as a pause or the time after an opt-out. If ``recipients`` is empty,
+    the period applies to all recipients.
+    """
 
     since: datetime
     until: datetime
@@ -69,8 +71,8 @@ class Shut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendRules:
-    """The rules that the judge applies. A message must have an end at most ``within`` after it was accepted.
-    ``read_at`` is when the evidence was read.
+    """The rules that the judge applies. A message must end at most ``within`` after it was accepted. ``read_at`` is
+    when the evidence was read.
     """
 
     read_at: datetime

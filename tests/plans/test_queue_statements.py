@@ -40,7 +40,7 @@ def full(database: Database) -> Database:
 
 
 def walks(plan: str) -> bool:
-    """Return whether the plan scans the whole table."""
+    """Return whether the query plan scans the whole table."""
     return "Seq Scan on tasks" in plan or re.search(r"SCAN (tasks|item)(?! USING)", plan) is not None
 
 

@@ -1,4 +1,6 @@
-"""The simulated Telegram's guarantees to tests and people. ``tests/julia/telegram`` tests it through its client."""
+"""What the simulated Telegram guarantees to the tests and developers that use it. ``tests/julia/telegram`` tests it
+through its client.
+"""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""A healthy scheduler keeps the leases of its runs. If a scheduler dies, its runs are taken over and the true reason is
-recorded.
+"""A healthy scheduler keeps the leases of its runs. If a scheduler dies, its runs are taken over and the actual reason
+is recorded.
 """
 
 import asyncio
@@ -272,8 +272,8 @@ async def test_run_acquired_during_shutdown_ends_within_the_grace_period(
 
 
 async def wait_for_tick(supervisor: Supervisor, loop: LeaseKeeper) -> None:
-    """Wait until the loop's tick ends. The tick's database statements take real time, during which the fake clock must
-    not move.
+    """Wait until the current tick of ``loop`` ends. The tick's database statements take real time, during which the
+    fake clock must not move.
     """
     while any(running.is_ticking for running in supervisor.running if running.loop is loop):
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""The watchdog thread acts if the event loop does not respond. The test moves the clock."""
+"""The watchdog thread acts if the event loop does not respond. The tests use a fake clock."""
 
 import asyncio
 import faulthandler

@@ -1,6 +1,7 @@
 """The contract tests that every queue store must pass.
 
-A subclass provides a fixture ``queue``: an empty ``QueueFixture`` on the store under test. The test moves its clock.
+A subclass provides a fixture ``queue``: an empty ``QueueFixture`` on the store under test. The test advances the
+store's clock.
 """
 
 import asyncio

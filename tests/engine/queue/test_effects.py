@@ -60,8 +60,8 @@ class EffectSetup:
             await self.clock.advance(step)
 
     async def _until_written(self) -> None:
-        """Wait until a write has committed. If an effect is holding SQLite's only writer, wait for a few reads
-        instead.
+        """Wait until a write has committed. While an effect occupies SQLite's only writer, no write can commit, so wait
+        for a few reads.
         """
         count, written = (in_dialect(each, self.work.database.dialect) for each in (COUNT, WRITTEN))
         writing = asyncio.ensure_future(self.work.database.run(written))

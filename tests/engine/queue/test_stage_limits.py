@@ -83,8 +83,8 @@ async def test_customers_take_turns_and_each_has_its_own_limits(work: Batuta, cl
 
 
 async def test_item_has_the_key_of_the_stage_to_which_it_moves(work: Batuta) -> None:
-    """Seven items move to the stage ``parse`` in different ways. Some are replaced by a new value, some stay unchanged,
-    jump, fan out, or leave a stage that writes its own effects.
+    """Items reach the stage ``parse`` in six ways: by a jump, after either of two kinds of effect, by a fan-out,
+    unchanged, and with a new value.
     """
     text = "UPDATE pipeline_items SET priority = 7 WHERE id = :id"
     note = in_dialect(query_of("note", text, writes=True), work.database.dialect)

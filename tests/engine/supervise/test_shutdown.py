@@ -1,4 +1,4 @@
-"""All loops share one shutdown deadline, and a slow loop does not delay the others. The test moves the clock."""
+"""All loops share one shutdown deadline, and a slow loop does not delay the others. The tests use a fake clock."""
 
 import asyncio
 from dataclasses import replace

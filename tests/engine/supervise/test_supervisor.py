@@ -1,4 +1,4 @@
-"""How the supervisor runs loops: ticks, failures, wake-ups and stops. The test moves the clock."""
+"""How the supervisor runs loops: ticks, failures, wake-ups and stops. The tests use a fake clock."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

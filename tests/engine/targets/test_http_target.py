@@ -1,4 +1,4 @@
-"""Each way in which a delivery can fail or succeed has its own message. The endpoint is a real server on loopback."""
+"""Each kind of success or failure of a delivery has its own message. The endpoint is a real server on loopback."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""Keys that are unique for a period, and how another call with the same key affects the waiting call."""
+"""Keys that are unique for a limited time, and how another call with the same key affects the call that is waiting."""
 
 import asyncio
 from collections.abc import AsyncIterator

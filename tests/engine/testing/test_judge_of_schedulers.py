@@ -19,7 +19,7 @@ EPSILON = 10 * SECOND
 
 @dataclass(frozen=True)
 class History:
-    """Evidence of a run, and methods that falsify it."""
+    """The evidence about a scheduler's run, and methods that falsify this evidence."""
 
     rules: Rules
     targets: tuple[Target, ...] = ()

@@ -77,7 +77,7 @@ def _choose(name: str, labels: Sequence[str], spans: list[Trecho]) -> Trecho | N
 
 
 def _items(texto: str, lidas: Sequence[Palavra], labels: list[str], value: str) -> list[Trecho]:
-    """Return the spans of the items in an address complement. Words from other fields may stand between the items."""
+    """Return the spans of the items in an address complement. Words from other fields may occur between the items."""
     found: list[Trecho] = []
     taken = list(labels)
     for item in value.split(", "):

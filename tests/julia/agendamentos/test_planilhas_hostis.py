@@ -1,5 +1,5 @@
-"""Hostile files: a child process with little memory rejects or truncates them and gives the reason. The parent process
-continues.
+"""Hostile files: a child process with little memory rejects or truncates them and reports the reason. The parent
+process continues.
 """
 
 import io

@@ -1,4 +1,4 @@
-"""The chips' jobs on both databases, with a gateway whose answers the test scripts."""
+"""The chips' jobs on both databases, with a gateway that gives scripted answers."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta

@@ -87,7 +87,7 @@ def work(tmp_path: Path) -> Batuta:
 
 
 def lines(text: str) -> list[list[str]]:
-    """Split each line into a job's name, its cron expression of five words, and the remaining words."""
+    """Split each line into a job's name, its cron expression of five fields, and the remaining words."""
     split = [line.split() for line in text.strip().splitlines()]
     return [[name, " ".join(rest[:5]), *rest[5:]] for name, *rest in split]
 

@@ -1,5 +1,5 @@
-"""Listeners are called once for each inbound message. A message that no listener answers waits for an operator. The
-tests run on both databases.
+"""Listeners are called once for each inbound message. If no listener answers a message, the message waits for an
+operator. The tests run on both databases.
 """
 
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""A test fixture with Julia's services for sending, and with a gateway whose answers the test scripts."""
+"""A test fixture with Julia's services for sending and a gateway that gives scripted answers."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -31,7 +31,7 @@ TRUSTED = (
 
 
 class Office:
-    """Julia's services for sending, with a gateway whose answers the test scripts."""
+    """Julia's services for sending, connected to a gateway that gives scripted answers."""
 
     def __init__(self, work: Batuta, clock: FakeClock, line: ScriptedLine, settings: Settings) -> None:
         self.work, self.clock, self.line, self.settings = work, clock, line, settings

@@ -1,4 +1,4 @@
-"""After a restore, Julia sends no message again, and opt-outs recorded since the backup still apply."""
+"""After a backup is restored, Julia sends no message twice, and opt-outs recorded since the backup still apply."""
 
 import stat
 from dataclasses import replace

@@ -26,7 +26,7 @@ _CATEGORIAS = tuple(Categoria)
 
 @cache
 def exemplos(autor: str) -> tuple[tuple[tuple[str, ...], int], ...]:
-    """Return the features of each message of an author, and the number of its category."""
+    """Return the features and the category number of each of the author's messages."""
     found = []
     for each in mensagens(autor):
         sent = datetime.fromisoformat(each["enviado_em"])

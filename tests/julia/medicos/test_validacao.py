@@ -1,4 +1,4 @@
-"""Validation of doctors' phones on WhatsApp, on both databases."""
+"""A job checks on WhatsApp whether doctors' phone numbers exist. The tests run on both databases."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""A name that was added by mistake is removed, and the next message is read without it. The tests run on both
+"""When a name that was added by mistake is removed, the next message is read without the name. The tests run on both
 databases.
 """
 

@@ -1,5 +1,5 @@
-"""Hospitals that were created from a text that is no hospital's name are removed, on both databases. Rows that are in
-use or have been reviewed are kept.
+"""Hospitals are removed if their name cannot be the name of a hospital. Rows that are in use or have been reviewed are
+kept. The tests run on both databases.
 """
 
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The periods of reports, in São Paulo time."""
+"""The periods that reports cover, in São Paulo time."""
 
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo

@@ -1,4 +1,4 @@
-"""Each inbound message is answered, queued for the morning, or left for an operator. The tests run on both databases."""
+"""Each inbound message is answered, queued for the morning or left for an operator. The tests run on both databases."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

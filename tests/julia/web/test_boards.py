@@ -1,4 +1,4 @@
-"""The first page's board that shows the state of sending."""
+"""The boards on the dashboard's first page: sending, group messages and appointments."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta

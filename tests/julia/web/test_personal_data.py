@@ -251,8 +251,8 @@ async def test_no_stream_of_a_page_contains_personal_data_whatever_its_scope(off
 
 
 async def test_every_address_of_these_tests_shows_a_record(office: Office) -> None:
-    """If a new route had no address in this file, it would always answer 404, and the tests would not see what it
-    shows.
+    """If a new route had no address in this file, every request to the route would get 404, so the tests would not
+    check what the route shows.
     """
     missing = []
     async with office.julia.client() as client:

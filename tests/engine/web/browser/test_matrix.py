@@ -68,7 +68,7 @@ STEPS = (
 
 
 async def prepare(opened: Dashboard) -> dict[str, str]:
-    """Add tasks, a batch, a process and a circuit. Return the ids that appear in the addresses of the steps."""
+    """Add tasks, a batch, a process and a circuit. Return the ids that the page addresses in ``Step`` contain."""
     work, clock = opened.panel.work, opened.panel.clock
 
     @work.task()
