@@ -1,8 +1,8 @@
 """``python3 dev.py audit``: check the locked packages against known vulnerabilities, list licences, write an SBOM.
 
 Nothing is downloaded. ``--advisories FILE`` names a file with OSV records as JSON: a list, or one record per line.
-Without this option the command says that vulnerabilities were not checked. ``--sbom FILE`` chooses the file of the SBOM
-(CycloneDX); default: dist/sbom.json. The exit code is 1 if a locked version is affected.
+Without this option the command says that vulnerabilities were not checked. ``--sbom FILE`` names the file to which the
+SBOM (CycloneDX) is written; the default is dist/sbom.json. The exit code is 1 if a locked version is affected.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def locked(folder: Path = ROOT) -> list[Package]:
-    """Return the packages of both lock files. A package of the first lock file is required at run time."""
+    """Return the packages of both lock files. Packages in the first lock file are needed at run time."""
     found: dict[str, Package] = {}
     for file, scope in LOCKS.items():
         for name, version in _PINNED.findall((folder / file).read_text(encoding="utf-8")):

@@ -2,9 +2,9 @@
 
 Julia runs in its own process (``office``), next to the simulators of WhatsApp, Telegram and Slack. All use a clock that
 jumps from minute to minute. The demonstration acts only through webhooks, the API and commands. In the morning the
-process is killed in the middle of a send. At the end an independent check compares the receipts of the simulator, the
-schedule and the rows; the exit code is 1 if a promise is broken. All people are fictitious, and nothing leaves the
-machine.
+process is killed in the middle of a send. At the end an independent check compares the simulator's receipts, the
+schedule and the database rows; the exit code is 1 if a promise is broken. All people are fictitious, and nothing leaves
+the machine.
 """
 
 import argparse

@@ -84,7 +84,7 @@ class Module:
 
     @property
     def code_lines(self) -> int:
-        """The number of lines with a token other than a comment. Docstrings count."""
+        """The number of lines with a token other than a comment. Docstrings are counted as code."""
         held: set[int] = set()
         for token in self.tokens:
             if token.type not in LAYOUT:

@@ -568,8 +568,8 @@ class Mundo:
         }
 
     def _copies(self, conta: int, chave: str, id: int) -> Iterator[tuple[int, str, int]]:
-        """Yield one tuple for each copy of a message: the account that has the copy, this account's key of the chat,
-        and its id of the message.
+        """Yield one tuple for each copy of a message: the account that has the copy, the account's key for the chat,
+        and the account's id for the message.
         """
         mine = self._messages(conta, chave).get(id)
         if mine is None:

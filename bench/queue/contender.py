@@ -84,7 +84,7 @@ class Contender(Protocol):
         ...
 
     def work(self) -> None:
-        """Run jobs until a signal."""
+        """Run jobs until the process receives a stop signal."""
         ...
 
     def working_inside(self) -> AbstractAsyncContextManager[Enqueuer]:

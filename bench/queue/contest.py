@@ -141,7 +141,7 @@ class Contest:
             figures.add("inside p99", percentile(found, 0.99))
 
     def idleness(self, entries: Sequence[Entry]) -> None:
-        """Measure all idle contenders at the same time, each with its own storage and default settings."""
+        """Measure all contenders at the same time while they are idle. Each has its own storage and default settings."""
         with ExitStack() as stack:
             watched = []
             for entry in entries:

@@ -156,8 +156,8 @@ async def test_every_fire_happens_once_and_figures_match_the_rows(
 
 
 def _thin(entry: Entry) -> Entry:
-    """Make a job that fires every few minutes, or some minutes after each hour, fire every six hours. In the long form,
-    make a job that fires every minute or every five minutes fire every ten minutes.
+    """In the short form, make a job that fires every few minutes, or some minutes after each hour, fire every six
+    hours. In the long form, make a job that fires every minute or every five minutes fire every ten minutes.
     """
 
     def thin(schedule: str | None) -> str | None:

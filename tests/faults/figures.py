@@ -16,7 +16,7 @@ LONG = os.environ.get(FORM) == "long"
 
 @dataclass
 class Figures:
-    """The figures of a fault test. The duration ``took`` starts when this object is created."""
+    """The figures of a fault test. The duration ``took`` is measured from the creation of this object."""
 
     test: str
     database: str
@@ -39,7 +39,7 @@ class Figures:
         )
 
     def record_bare(self, targets: int, note: str = "", *, wrong: int = 0) -> None:
-        """Record a test that has no endpoint. It made ``targets`` comparisons, of which ``wrong`` failed."""
+        """Record a test that has no endpoint. The test made ``targets`` comparisons, of which ``wrong`` failed."""
         self._write(targets=targets, missed=wrong, doubled=None, early=None, unexplained=None, note=note)
 
     def _write(self, **figures: object) -> None:

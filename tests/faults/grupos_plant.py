@@ -1,4 +1,4 @@
-"""A worker process for the groups pipeline whose stages fail, raise exceptions and die at random."""
+"""A worker process for the groups pipeline. At random, a stage fails, raises an exception or kills the process."""
 
 import asyncio
 import os

@@ -244,7 +244,9 @@ class TelegramOffice:
         return Counter(f"{each['status']}/{each['envio_estado'] or '-'}" for each in found)
 
     async def latencies(self, ids: Sequence[str]) -> list[float]:
-        """Return how many seconds after it was queued each message reached the server, shortest first."""
+        """For each message, return the seconds from the moment it was queued until it reached the server. The shortest
+        comes first.
+        """
         left = {
             number_of(each): datetime.fromisoformat(each["at"]).timestamp() for each in await self.server.receipts()
         }

@@ -1,5 +1,5 @@
-"""The demand far exceeds limits that apply across all processes, and processes are killed. The endpoint's record of
-calls shows whether the limits held.
+"""Several processes share limits and try to send far more than the limits allow, while some of the processes are
+killed. The endpoint's record of calls shows whether the limits held.
 """
 
 import asyncio

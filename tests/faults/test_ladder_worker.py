@@ -124,8 +124,8 @@ async def _have_ended(running: GuardedWorker, count: int) -> bool:
 
 
 async def test_nothing_grows_over_a_long_run(tmp_path: Path) -> None:
-    """Tasks run next to a loop that fails on every seventh tick and hangs on every fortieth. Its restarts leak no
-    memory, descriptors, tasks or threads.
+    """Tasks run next to a loop that fails on every seventh tick and hangs on every fortieth. The loop's restarts leak
+    no memory, descriptors, tasks or threads.
     """
     figures = Figures("soak", "SQLite", f"{SOAK / 60:.1f} min of tasks, with a loop that fails and hangs")
     planned = Plan(

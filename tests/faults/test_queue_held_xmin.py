@@ -53,7 +53,7 @@ class Offering:
             await asyncio.gather(offering, return_exceptions=True)
 
     async def measure_rate(self, seconds: float) -> float:
-        """Measure from now on, and return how many items are done per second."""
+        """Count the completed items for this many seconds, and return how many are completed per second."""
         before, began = await self._done(), time.monotonic()
         await asyncio.sleep(seconds)
         return (await self._done() - before) / (time.monotonic() - began)

@@ -1,4 +1,6 @@
-"""A pause begins, or the window ends, in the middle of a batch. Runs that are still waiting for a slot do not begin."""
+"""A pause begins, or the jobs' time window ends, in the middle of a batch. Runs that are still waiting for a slot do
+not begin.
+"""
 
 import asyncio
 from collections.abc import Callable

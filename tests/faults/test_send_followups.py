@@ -86,7 +86,9 @@ async def _open_conversations(office: SendingWorkers) -> None:
 
 
 async def _change(office: SendingWorkers, julia: Julia, people: People, groups: Mapping[str, Sequence[str]]) -> None:
-    """Change one doctor after another while messages are being sent, and record when each change was acknowledged."""
+    """Apply each kind of change to one doctor after another while messages are being sent, and record when each change
+    was acknowledged.
+    """
     for ids in zip(*groups.values(), strict=True):
         for what, id in zip(groups, ids, strict=True):
             await _change_one(office, julia, what, id, people.phones[id])

@@ -240,7 +240,9 @@ async def test_hanging_database_holds_no_process_beyond_its_margin(places: Mappi
 async def test_hanging_database_and_deaf_handlers_hold_no_process_beyond_its_margin(
     places: Mapping[str, Path],
 ) -> None:
-    """Every step after the deadline takes its full time limit. The margin is longer than all these limits together."""
+    """Every step after the deadline takes its full time limit. The margin before the parent kills the process is longer
+    than all these limits together.
+    """
     for url, folder in places.items():
         if not url.startswith("sqlite"):
             await _hangs_up(url, folder, is_uncancellable=True)

@@ -1,5 +1,5 @@
-"""Judge a real run of a sender: no message was sent twice, out of hours or unasked, and the recorded end of every
-message is true.
+"""Judge a real run of a sender: no message was sent twice, out of hours or unasked, and the final state recorded for
+every message is correct.
 
 ``accepted`` comes from the code that enqueued, ``deliveries`` from the provider's own receipts, and ``ends`` from the
 queue. These sources are independent, so that one bug cannot hide in all of them. The judge reads no clock and shares no

@@ -35,7 +35,7 @@ CAMPAIGN = """
 
 
 async def fill(database: Database, doctors: int, *, now: datetime) -> None:
-    """Add doctors and the two chips of the simulated gateway, which have full trust."""
+    """Add doctors and the simulated gateway's two chips. The chips have full trust."""
     ids = Ids(SystemClock())
     for n in range(1, doctors + 1):
         await write(

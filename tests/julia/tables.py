@@ -21,7 +21,7 @@ _ids = Ids(SystemClock())
 
 
 def sending_through(work: Batuta, settings: Settings, line: WhatsApp) -> Sending:
-    """Build a second sending service on the same records, using the test's own gateway."""
+    """Build a second sending service. It uses the same database records as the first, and the test's own gateway."""
     julia = julia_of(work)
     return build_sending(work, settings, julia.messages, julia.chips.chips, line)
 

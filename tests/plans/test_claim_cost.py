@@ -42,7 +42,7 @@ Costs = dict[str, int]
 
 
 class CountingConnection(sqlite3.Connection):
-    """Counts the virtual machine steps of every statement, in tens."""
+    """Counts the virtual machine steps of every statement, in units of ten."""
 
     steps: ClassVar[int] = 0
 

@@ -1,4 +1,4 @@
-"""What the simulated Telegram guarantees to the tests and developers that use it. ``tests/julia/telegram`` tests it
+"""The simulated Telegram's guarantees to the tests and developers that use it. ``tests/julia/telegram`` tests it
 through its client.
 """
 

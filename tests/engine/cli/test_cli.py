@@ -97,8 +97,8 @@ def test_unknown_word_is_one_sentence_with_the_next_step(batuta: Command, words:
 
 
 def test_mistake_in_a_program_is_reported_as_it_happened(folder: Path, batuta: Command) -> None:
-    """The command may load a faulty program a second time. It must report the program's mistake, and not that the
-    program's tasks already exist.
+    """The command may load a faulty program a second time. It must report the program's mistake, instead of complaining
+    that the program's tasks already exist.
     """
     (folder / "shared.py").write_text("from batuta import Batuta\n\nwork = Batuta('sqlite:///work.db')\n")
     (folder / "wrong.py").write_text(

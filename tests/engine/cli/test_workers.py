@@ -31,7 +31,9 @@ def program(folder: Path) -> None:
 
 
 def store_processes() -> None:
-    """Store a live process with a stuck loop, a dead process, a process that ended normally, and a restart."""
+    """Store a live process with a stuck loop, a dead process, a process that ended normally, and the record of a
+    restart.
+    """
     work = importlib.import_module("program").work
 
     async def write() -> None:

@@ -86,7 +86,7 @@ async def test_window_that_moves_while_two_versions_run_silences_no_job(house: H
 
 async def test_older_version_takes_over_when_the_newer_one_is_gone(house: House, clock: FakeClock) -> None:
     """After a crash or a rollback of the newer version, the older version's schedules fire again after a short timeout,
-    and each fire has a row.
+    and each fire has a row in the execution log.
     """
     old, new = house.scheduler(x()), house.scheduler(x(), z())
     await let_run(clock, [old], MINUTE / 2)

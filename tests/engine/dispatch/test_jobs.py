@@ -1,5 +1,5 @@
-"""An invalid job is rejected when it is declared. The error is one sentence that names the job and how to correct
-it.
+"""An invalid job is rejected when it is declared. The error is one sentence, which names the job and says how to
+correct it.
 """
 
 from datetime import timedelta

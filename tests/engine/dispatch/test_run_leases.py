@@ -152,7 +152,7 @@ async def test_run_of_a_dead_scheduler_is_taken_over_although_the_clock_was_set(
 
 async def test_reaper_ignores_silence_during_its_own_long_pause(house: House, clock: FakeClock) -> None:
     """If the reaper's own process or the database file was frozen between two checks, the owner of a run may have been
-    unable to renew its lease too. Its silence then proves nothing.
+    unable to renew its lease too. The owner's silence then proves nothing.
     """
     pair = SchedulerPair(house)
     await pair.begin()

@@ -1,4 +1,4 @@
-"""The log, the status and the page show exception messages in development, and hide them in production."""
+"""A task's status and the log show exception messages in development, and hide them in production."""
 
 import logging
 from collections.abc import Iterator

@@ -122,7 +122,7 @@ async def test_unused_token_is_returned_and_a_used_one_is_not(rates: SqlRates, c
 
 async def test_token_counts_from_its_use_and_not_from_its_reservation(rates: SqlRates, clock: FakeClock) -> None:
     """If tokens counted from their reservation, two messages that were reserved early and sent late could together
-    exceed the window's limit.
+    exceed the limit of a window.
     """
     limit = gap("gap", "gap", 10 * SECOND)
     reserved = await take(rates, limit)

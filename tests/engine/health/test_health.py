@@ -1,4 +1,4 @@
-"""The health checks count exactly, whatever other rows a table contains. The tests run on both databases."""
+"""The counts in the health checks are exact, whatever other rows a table contains. The tests run on both databases."""
 
 import asyncio
 from collections.abc import AsyncIterator

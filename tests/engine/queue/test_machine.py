@@ -208,7 +208,7 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.stale)
     @rule(random=chance)
     def settle_with_stale_lease(self, random: Any) -> None:
-        """Write with a stale lease. The invariants check that no row changes."""
+        """Settle an item with a stale lease. The invariants check that no row changes."""
         living = [lease for lease in self.stale if lease.id in self.model and self.model[lease.id].is_alive]
         lease = random.choice(living or self.stale)
         lease_holder = self.hands["ann"].lease_holder

@@ -223,7 +223,7 @@ async def test_unknown_column_is_refused(plain: SqlQueue) -> None:
 
 
 class LibraryError(BaseException):
-    """An exception of a library that derives directly from BaseException."""
+    """A library's exception that derives directly from BaseException."""
 
 
 @pytest.mark.parametrize("raised", [LibraryError(), GeneratorExit(), BaseExceptionGroup("several", [LibraryError()])])
@@ -323,7 +323,7 @@ async def test_cancelled_run_releases_its_items(bench: Bench) -> None:
 
 
 async def wait_for_sleepers(clock: FakeClock, how_many: int) -> None:
-    """Wait until this many tasks sleep on the fake clock, so that no database call is in progress."""
+    """Wait until this many tasks are sleeping on the fake clock, so that no database call is in progress."""
     async with asyncio.timeout(60):
         while sum(bool(due._waiters) for _, _, due in clock._sleepers) != how_many:
             await asyncio.sleep(0)

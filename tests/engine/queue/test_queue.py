@@ -255,8 +255,8 @@ class TestATableWhoseGroupsTakeTurns:
     async def test_claim_locks_only_as_many_groups_as_it_needs(
         self, queue: SqlQueueFixture, database: Database
     ) -> None:
-        """A claim locks each group that it checks. Until it ends, other workers cannot claim from these groups, and the
-        locks take up space in the server's limited lock table.
+        """A claim locks each group that it checks. Until the claim ends, other workers cannot claim from these groups,
+        and the locks take up space in the server's limited lock table.
         """
         if database.dialect != "postgres":
             pytest.skip("SQLite has one writer, and no locks to count")

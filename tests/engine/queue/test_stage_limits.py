@@ -1,5 +1,5 @@
-"""Limits of stages on both databases. They hold across all processes, for each value of a field, and however an item
-moves to a stage.
+"""Stage limits on both databases. They hold across all processes, for each value of a field, and no matter how an item
+reaches the stage.
 """
 
 import warnings

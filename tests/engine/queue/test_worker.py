@@ -306,8 +306,8 @@ async def test_suspects_with_one_crash_left_run_one_at_a_time(bench: Bench) -> N
 
 
 async def test_second_suspect_does_not_start_beside_the_first(bench: Bench, database: Database) -> None:
-    """A suspect is an item that two crashes interrupted. Two suspects never run together, even if one is claimed
-    later.
+    """A suspect is an item that two crashes interrupted. Two suspects never run at the same time, even if the second
+    one is claimed later.
     """
     going: list[str] = []
     go_on = asyncio.Event()

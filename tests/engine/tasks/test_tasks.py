@@ -60,7 +60,7 @@ async def working(work: Batuta) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def arq_working(work: Batuta) -> AsyncIterator[None]:
-    """If ARQ runs the tasks, run a plain ARQ worker next to ours."""
+    """If ARQ runs the tasks, run a plain ARQ worker next to Batuta's worker."""
     runner = work.task_registry.elsewhere
     if runner is None:
         yield

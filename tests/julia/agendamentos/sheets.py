@@ -90,7 +90,7 @@ def moved(rows: Sequence[Sequence[Cell]], *, right: int, down: int = 0) -> list[
 
 
 def xls(rows: Sequence[Sequence[Cell]]) -> bytes:
-    """Return one sheet of texts in the older XLS format: a stream of records inside a file of sectors."""
+    """Return one sheet of text cells in the older XLS format: a stream of records inside a file of sectors."""
 
     def record(kind: int, body: bytes = b"") -> bytes:
         return struct.pack("<HH", kind, len(body)) + body

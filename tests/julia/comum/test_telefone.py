@@ -1,4 +1,6 @@
-"""Phone numbers and addresses: both notations of a number have the same key, and a hidden address has no number."""
+"""Phone numbers and addresses. A number has the same key with and without the ninth digit, and a hidden address has no
+number.
+"""
 
 import pytest
 

@@ -208,7 +208,7 @@ async def test_line_that_is_down_proves_nothing(office: Office, doctor: str, chi
 
 
 async def test_gateway_that_lost_earlier_messages_proves_nothing(office: Office, doctor: str, chip: str) -> None:
-    """The gateway restarted without its store, keeps only a limited history, or keeps none. Its list may then omit a
+    """The gateway has restarted without its store, or it keeps only a limited history or none. Its list may then omit a
     message that it sent, even though its connection is open.
     """
     await office.put(doctor)
@@ -608,8 +608,8 @@ async def test_disconnected_line_is_a_doubt_because_the_message_may_have_been_se
 async def test_process_without_a_gateway_ends_no_message(
     office: Office, doctor: str, chip: str, database_url: str, known: dict[str, Any]
 ) -> None:
-    """An operator has started a process without a gateway next to processes with one. The latter will send the
-    message.
+    """An operator has started a process without a gateway next to processes with one. The processes with a gateway will
+    send the message.
     """
     id = await office.put(doctor)
     async with build(Settings(database_url=database_url, **known), clock=office.clock).work as beside:

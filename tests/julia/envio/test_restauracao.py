@@ -30,7 +30,7 @@ class Copy:
         await self.office.later(MINUTE)
 
     async def put_back(self, *, lost: bool = False) -> backup.RestoreReport:
-        """Restore the backup. With ``lost``, the current database no longer exists, but its journal does."""
+        """Restore the backup. With ``lost``, the current database no longer exists, but its journal still does."""
         work = self.office.work
         await work.close()
         if lost and self.url.startswith("sqlite"):

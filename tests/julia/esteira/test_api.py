@@ -1,4 +1,4 @@
-"""Reviewers and operators use the groups over HTTP and in the terminal."""
+"""Reviewers and operators work with the groups pipeline over HTTP and in the terminal."""
 
 import asyncio
 import json

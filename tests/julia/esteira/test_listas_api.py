@@ -1,5 +1,5 @@
-"""Lists for operators of the groups: discarded messages and open vacancies. Operators can also try out one text in a
-dry run.
+"""The groups pipeline's lists for operators: discarded messages and open vacancies. Operators can also try out one text
+in a dry run.
 """
 
 import asyncio

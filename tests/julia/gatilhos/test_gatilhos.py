@@ -1,5 +1,5 @@
-"""Triggers that write to doctors without an operator: which doctors they select, which texts they send, and what holds
-their messages back. The tests run on both databases.
+"""Triggers that write to doctors without an operator's involvement: which doctors they select, which texts they send,
+and what holds their messages back. The tests run on both databases.
 """
 
 import asyncio
@@ -71,8 +71,8 @@ async def set_state(office: Office, doctor: str, **columns: Any) -> None:
 
 
 async def unknown_doctor(office: Office, n: int = 0) -> str:
-    """Add a doctor who has no speciality but a validated number, and whom the trigger for first contacts therefore
-    selects.
+    """Add a doctor with a validated number but without a speciality. The trigger for first contacts therefore selects
+    this doctor.
     """
     id = await add_doctor(office.work.database, f"55119{20_000_000 + n:08d}", now=office.clock.now() - 100 * DAY)
     await write(office.work.database, "UPDATE clientes SET status_telefone = 'validado' WHERE id = :id", id=id)

@@ -44,7 +44,7 @@ def vaga(
     hospital: str = "Hospital Fictício", area: str = "Pediatria", dia: str = "2026-03-20", periodo: str = "noturno",
     valor: int | None = 1500,
 ) -> str:  # fmt: skip
-    """Return a line that the reader below understands, with enough words to pass the heuristic."""
+    """Return a line that this module's reader understands, with enough words to pass the heuristic."""
     return f"vaga: {hospital}; {area}; {dia}; {periodo}" + (f"; R$ {valor}" if valor is not None else "")
 
 

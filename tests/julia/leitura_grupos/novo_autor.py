@@ -52,8 +52,8 @@ def _documentos(file: Path) -> list[Documento]:
 
 
 def linha(row: Documento) -> Documento:
-    """Return a labelled row in the format of the authors' files. In ``entrada``, the cells may be keyed by the titles
-    of their columns.
+    """Return a labelled row in the format of the authors' files. In ``entrada``, the cells may be keyed by their column
+    titles.
     """
     said = row.get("celulas") or row["entrada"]
     cells = {CELULAS.get(campo_de(title) or "", title): cell for title, cell in said.items()}

@@ -1,5 +1,5 @@
-"""How a vaga is assigned to a hospital, on both databases. Two similar names are two hospitals, and so is the same name
-in two towns.
+"""How a vaga is assigned to a hospital, on both databases. Two similar names belong to two hospitals. The same name in
+two towns also belongs to two hospitals.
 """
 
 from collections.abc import AsyncIterator
@@ -132,7 +132,7 @@ async def test_alias_taught_in_one_town_is_unknown_in_another(
 
 
 async def test_confirmed_hospital_of_the_next_town_is_known_in_its_group(mesa: Bancada) -> None:
-    """A town's groups also offer shifts in the neighbouring town, and do not always say so."""
+    """The groups of one town also offer shifts in the neighbouring town, sometimes without naming that town."""
     await regions(mesa)
     await offered(mesa, VILA, CAMPINAS)
     there = Correcao(hospital="Hospital Vila Inventada", cidade="Valinhos", uf="SP")

@@ -378,8 +378,8 @@ async def test_deadline_of_the_request_is_enforced(julia: Julia) -> None:
 
 
 async def test_timeout_header_wins_over_a_deadline_of_another_clock(julia: Julia) -> None:
-    """The scheduler's clock is an hour behind. By this machine's clock its deadline has passed, although the scheduler
-    will wait for another five minutes.
+    """The scheduler's clock is an hour behind. By this machine's clock, the deadline that the scheduler sent has
+    passed, although the scheduler will wait for another five minutes.
     """
     behind = {"X-Batuta-Deadline": "2020-01-05T12:00:00Z", "X-Batuta-Timeout": "300.000"}
     assert (await julia.ask("POST", "/jobs/conta", headers=behind)).status_code == 200

@@ -103,7 +103,7 @@ def name_of(offer: str) -> str:
 
 
 async def fill(painel: Painel) -> list[str]:
-    """Store a record on which each screen can act. Return the pages' addresses."""
+    """For each screen, store a record on which the screen's actions can be performed. Return the pages' addresses."""
     await add_chip(painel.database, "julia-sim")
     await painel.julia.telegram.contas.adicionar("principal", by="ana")
     await painel.offers(1)
