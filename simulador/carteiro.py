@@ -158,7 +158,7 @@ def _part(value: Mapping[str, Json]) -> str:
 
 
 def _what(event: str, data: Mapping[str, Json]) -> str | None:
-    """Return the identity of an event, which does not depend on its time. Return None if the event has no id."""
+    """Return an event's identity, or None if the event has no id. The identity does not depend on the event's time."""
     key = data.get("key")
     id = data.get("keyId") or (key.get("id") if isinstance(key, Mapping) else None)
     return None if id is None else f"{event} {id} {data.get('status')}"

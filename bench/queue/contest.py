@@ -141,7 +141,9 @@ class Contest:
             figures.add("inside p99", percentile(found, 0.99))
 
     def idleness(self, entries: Sequence[Entry]) -> None:
-        """Measure all contenders at the same time while they are idle. Each has its own storage and default settings."""
+        """Measure all contenders at the same time while they are idle. Each has its own storage and the default
+        settings of its library.
+        """
         with ExitStack() as stack:
             watched = []
             for entry in entries:

@@ -1,4 +1,4 @@
-"""A database copy that several tests use is reset to its template before each test."""
+"""A database copy that several tests share is reset to its template before each test."""
 
 import asyncio
 from collections.abc import Iterator

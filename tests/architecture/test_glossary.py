@@ -167,7 +167,7 @@ def test_listed_states_are_those_of_the_code(machine: Machine) -> None:
 )
 def test_portuguese_word_of_a_state_is_the_one_that_operators_read(machine: Machine) -> None:
     """The glossary uses the word that operators see for each state. If no page or command shows a state, the glossary
-    may choose its word.
+    may use any word for it.
     """
     assert machine.words is not None
     read = {state: text_at(machine.words.replace("*", state)) for state in machine.states}

@@ -1,5 +1,5 @@
-"""A process stops as soon as it notices that its database file is lost. If it does not end within the grace period, it
-is ended by force.
+"""A process stops as soon as it notices that its database file is lost. If its work does not end within the grace
+period, the process exits without waiting for the work.
 """
 
 import pytest

@@ -35,7 +35,7 @@ def _queue(database: Database, clock: FakeClock, ids: Ids, *, fixed_times: bool 
 
 
 def rescuer(queue: SqlQueue, clock: FakeClock) -> Rescuer:
-    """Return the rescuer of a newly started process, which knows only what the queue's table contains."""
+    """Return a rescuer as in a newly started process: it knows only what the queue's table contains."""
     return Rescuer("default", queue, ITEM_LEASE, clock, EventRecorder())
 
 

@@ -26,7 +26,7 @@ ITEM = NewItem(values={"name": "f", "args": AsJson([[], {}])})
 
 @pytest.fixture
 async def queue(database: Database, database_url: str, clock: FakeClock, ids: Ids) -> AsyncIterator[SqlQueue]:
-    """Queue with separate connections for renewals and settlements, which have a short lock timeout."""
+    """A queue whose renewals and settlements use separate connections with a short lock timeout."""
     if database.dialect != "postgres":
         pytest.skip("SQLite has one writer and no row locks")
     liveness = connect(database_url, SystemClock(), ConnectionLimits(lock=timedelta(seconds=1), readers=1))

@@ -55,7 +55,7 @@ def score_unseen(autor: str) -> Score:
 
 
 def validated() -> dict[str, Score]:
-    """Return the scores of each development author, whose sentences are read by a model that was trained without
+    """Return the scores of each development author. The author's sentences are read by a model that was trained without
     them.
     """
     read = json.loads(VALIDATION.read_text(encoding="utf-8"))

@@ -3,16 +3,17 @@
 The script needs scikit-learn, which Batuta does not depend on; any interpreter that has it can run the script. The
 script is deterministic. It writes
 
-    app/contexts/leitura_conversas/classificador.json           weights of the opt-out, calibration and limits
-    app/contexts/leitura_conversas/conceitos.json         weights of the opt-out by concepts
-    app/contexts/leitura_conversas/classes.json           weights of the classes
-    tests/julia/leitura_conversas/validacao.json         figures of each author, read by a model that did not see the author
+    app/contexts/leitura_conversas/classificador.json  weights for the opt-out, calibration and limits
+    app/contexts/leitura_conversas/conceitos.json      weights for the opt-out by concepts
+    app/contexts/leitura_conversas/classes.json        weights for the classes
+    tests/julia/leitura_conversas/validacao.json       each author's figures, from a model that did not see the author
 
 The weights are a logistic regression on the sentences of the development authors and on changed copies of them. A
 feature counts more if opt-outs have it much more often, or much less often, than other texts (naive Bayes). The
 calibration combines the scores by letters, words and concepts, of the text and of its sentences; it is fitted on the
-validated authors (``FOLDS``), each scored by a model without the author. The other authors knew sentences of the
-validated ones or errors of the reader, so their sentences are used only for training.
+validated authors (``FOLDS``), and each of them is scored by a model that was trained without the author's sentences.
+The other authors knew sentences of the validated ones or errors of the reader, so their sentences are used only for
+training.
 """
 
 import base64
