@@ -146,7 +146,7 @@ class Carteiro:
 
 
 def jwt(key: str, at: int) -> str:
-    """Return a signed token, as the original gateway makes it for the header ``jwt_key``."""
+    """Return a signed token like the one that the original gateway creates for the header ``jwt_key``."""
     claims: Mapping[str, Json] = {"iat": at, "exp": at + 600, "app": "evolution", "action": "webhook"}
     signed = f"{_part({'alg': 'HS256', 'typ': 'JWT'})}.{_part(claims)}"
     signature = hmac.digest(key.encode(), signed.encode(), hashlib.sha256)

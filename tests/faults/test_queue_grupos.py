@@ -1,5 +1,5 @@
-"""Group messages pass through a pipeline whose stages fail, die and repeat. Every row reaches a final state, and every
-vaga (shift vacancy) exists once.
+"""Group messages pass through a pipeline whose stages fail, are repeated, or kill their worker. Every row reaches a
+final state, and every vaga (shift vacancy) exists once.
 """
 
 import asyncio

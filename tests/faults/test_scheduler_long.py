@@ -88,8 +88,8 @@ async def _stepped(url: str, folder: Path) -> None:
         end = running.clock.now()
 
         def known(target: Target) -> Target:
-            """Return the expected result of a fire that the clock step skipped. It must have a row with the reason,
-            unless the clock showed its minute a second time.
+            """Return the expected result of a fire that the clock step skipped. The fire must have a row with the
+            reason, unless the clock showed its minute a second time.
             """
             passed_over = before - 5 * SECOND < target.at <= before + hour and not ahead - hour < target.at <= end
             return replace(target, until=before + hour + 50 * SECOND, must_run=False) if passed_over else target

@@ -1,5 +1,5 @@
-"""Backups on both databases are consistent under load, are rejected when damaged, and after a restore do not repeat
-work done since the backup.
+"""Backups on both databases: they are consistent under load, damaged ones are rejected, and a restored system does not
+repeat work done since the backup.
 """
 
 import asyncio

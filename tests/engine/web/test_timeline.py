@@ -1,4 +1,6 @@
-"""The graphical timeline of an item: the item's periods fill the bar, and even a short period is visible."""
+"""The graphical timeline of an item. The periods in which the item is planned, waits, runs and rests fill the bar, and
+even a short period is visible.
+"""
 
 from datetime import timedelta
 
