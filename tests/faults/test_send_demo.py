@@ -1,5 +1,5 @@
-"""The demonstration plays part of its day, and its process is killed and restarted on the way. The demonstration's
-judge finds that no rule was broken.
+"""The demonstration plays part of its day, during which its process is killed and restarted. The demonstration's judge
+finds that no rule was broken.
 """
 
 import subprocess

@@ -47,8 +47,7 @@ async def test_one_doctor_gets_the_vacancy_and_the_others_learn_that_it_is_taken
 
 
 async def _until_all_answered(url: str, folder: Path, wanted: int) -> int:
-    """Start each process again when it dies, until every doctor has an answer. Return how many processes were killed.
-    """
+    """Start each process again when it dies, until every doctor has an answer. Return the number of kills."""
     await processes_are_ready()
     seeds, kills, ends = itertools.count(45), 0, time.monotonic() + WITHIN
     running = {share: begin(url, folder, share, PROCESSES, next(seeds)) for share in range(PROCESSES)}
