@@ -1,1 +1,3 @@
-"""Receives HTTP calls to job endpoints: the registry of endpoints, the idempotency keys and the replies."""
+"""Receives HTTP calls to job endpoints. Contains the registry of endpoints, and the handling of idempotency keys and
+replies.
+"""

@@ -98,8 +98,9 @@ def _mask(text: str) -> str:
 
 
 def _note(text: str | None) -> str | None:
-    """Return a run's error text in ASCII, followed by a note that the database refused the details. A ``Reason`` keeps
-    its code but loses its facts (the values in its sentence), because the database may have refused one of them.
+    """Return a run's error text in ASCII, followed by a note which says that the database refused the details. A
+    ``Reason`` keeps its code but loses its facts (the values in its sentence), because the database may have refused
+    one of them.
     """
     if text is None:
         return None
@@ -126,7 +127,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """A job's schedule as this code declares it, to be compared with the stored schedule."""
+    """A job's schedule as this release declares it, to be compared with the stored schedule."""
 
     job: str
     category: str

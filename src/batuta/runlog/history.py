@@ -96,13 +96,13 @@ class Reports(Protocol):
         """
 
     async def find_answered(self, expected: Mapping[str, datetime], now: datetime) -> Collection[str]:
-        """Return the jobs in ``expected`` that have succeeded since the instant given for them. A skipped fire counts
+        """Return the jobs that have succeeded since the instant to which ``expected`` maps them. A skipped fire counts
         as a success, unless it was skipped because of an overlap or a missing implementation.
         """
 
     async def activity(self, *, since: datetime, length: timedelta, now: datetime) -> Sequence[Slice]:
-        """Count all rows since ``since`` in time slices of ``length``. A missed fire belongs to the slice in which it
-        was due.
+        """Count the execution-log rows from ``since`` onwards, in time slices with the given ``length``. A missed fire
+        belongs to the slice in which it was due.
         """
 
     async def recent(
@@ -115,7 +115,7 @@ class Reports(Protocol):
         limit: int,
     ) -> Sequence[Recorded]:
         """Return rows of the execution log, newest first. To get the next page, pass the last row's ``started_at`` and
-        ``id`` as ``before`` and ``before_id``; the id is needed because many rows share an instant.
+        ``id`` as ``before`` and ``before_id``; the id is needed because several runs may start at the same instant.
         """
 
     async def execution(self, id: str) -> Recorded | None: ...

@@ -1,8 +1,8 @@
 """The scheduler's interface to the execution log, and the timetables (jobs and schedules) of all releases that share a
 database.
 
-``open_due`` holds a lock on the jobs while it decides about their fires, so only one scheduler at a time decides about
-a job.
+``open_due`` locks the jobs while it decides which of their fires run, so only one scheduler at a time makes this
+decision for a job.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -45,7 +45,9 @@ class Timetable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controls:
-    """Settings that operators changed at run time. Where no profile or window is set here, the declared one applies."""
+    """Settings that operators changed at run time. If operators have not set the profile or a window, the one that the
+    code declares applies.
+    """
 
     profile: str | None = None
     windows: Mapping[str, Window] = field(default_factory=dict)
@@ -67,7 +69,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """The state that a scheduler read before registering its jobs. If the state has changed in between, nothing is
+    """The state that a scheduler read before registering its jobs. If the state has changed since then, nothing is
     registered.
 
     ``timetable`` is the scheduler's own timetable. ``active`` is the timetable that was active, or None.
@@ -80,8 +82,8 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The decisions about due fires. ``waits`` is true if some due fires are still undecided; the next call decides
-    about them. ``replaced`` lists jobs whose current run must be cancelled because a new fire replaces it.
+    """The decisions about which due fires run. ``waits`` is true if some due fires are still undecided; the next call
+    decides them. ``replaced`` lists jobs whose current run must be cancelled because a new fire replaces it.
     """
 
     openings: Sequence[Opening] = ()
@@ -149,8 +151,8 @@ class ExecutionLog(Protocol):
     async def open_due(
         self, jobs: Collection[str], lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
     ) -> Opened:
-        """Decide about due fires and claim them in one transaction. Until the transaction ends, no other scheduler can
-        decide about these jobs.
+        """Decide which due fires run, and claim those fires in the same transaction. Until the transaction ends, no
+        other scheduler can make decisions for these jobs.
 
         A fire that another scheduler has already opened is skipped and gets no second row, because (job, instant) is a
         unique key.
@@ -174,7 +176,7 @@ class ExecutionLog(Protocol):
     async def silent(
         self, lease_holder: LeaseHolder, known: Collection[str], limit: int, owners: Collection[str] = ()
     ) -> Sequence[SilentRun]:
-        """Return the runs whose scheduler may be dead. Locked rows are omitted.
+        """Return the runs whose scheduler may be dead, except runs whose rows are locked.
 
         The result contains runs of the processes in ``owners``, runs whose lease renewal is overdue, and runs whose
         lease ends too far in the future because the clock was set back. ``known`` lists the jobs in this release. A run

@@ -10,8 +10,8 @@ As in Debian's cron, if both day fields are restricted, a day matches if either 
   doubles its runs.
 
 The code computes with wall times (naive, in the zone) and converts them to instants at the end; it never iterates over
-minutes. A fire is a whole second of wall time; with five fields, a whole minute. If the UTC offset has seconds (São
-Paulo was at -03:06:28 until 1914), the instant has seconds too.
+minutes. A fire falls on a whole second of wall time or, with five fields, on a whole minute. If the UTC offset has
+seconds (São Paulo was at -03:06:28 until 1914), the instant has seconds too.
 """
 
 import calendar

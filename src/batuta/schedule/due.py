@@ -175,7 +175,7 @@ _AGREED = {
 @cache
 def period(cron: Schedule, zone: ZoneInfo) -> timedelta:
     """Return the shortest time between two fires within a week. If the schedule has fewer than two fires in a week,
-    return the time between its next two fires. For a single fire, return ONLY_FIRE.
+    return the time between its next two fires. If the schedule fires only once, return ONLY_FIRE.
     """
     if isinstance(cron, Interval):
         return cron.every

@@ -1,8 +1,8 @@
 """A process's connection pools: one for handlers, one for pages, and two for leases (of items and of runs).
 
 On PostgreSQL, renewals, settlements and rescues never wait for handlers, because they have their own pools, with
-timeouts derived from the lease that they protect. SQLite has one writer, so on SQLite all of them share one set of
-connections. ``Wakeups`` wakes this process's workers when another process enqueues work.
+timeouts derived from the lease that they protect. SQLite has one writer, so on SQLite there is only one set of
+connections for all purposes. ``Wakeups`` wakes this process's workers when another process enqueues work.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ class PagePath:
 
 class ObservedDatabase(Transaction):
     """A Database that reports the duration of each call to observers. It also tells the watchdog about each completed
-    call, because such a call is progress of the calling loop.
+    call, because the call shows that the calling loop is making progress.
 
     A transaction is reported as one call, because its waits cannot be attributed to single statements.
     """
@@ -304,7 +304,7 @@ class Wakeups:
         self._wakeups: dict[str, list[Wakeup]] = {}
 
     def add(self, name: str, wakeup: Wakeup) -> None:
-        """Register a worker's wake-up, which is set when a process enqueues work for the queue ``name``."""
+        """Register a worker's wake-up. It is set whenever a process enqueues work in the queue ``name``."""
         self._wakeups.setdefault(name, []).append(wakeup)
 
     def wake(self, name: str | None = None) -> None:

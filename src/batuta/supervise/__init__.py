@@ -1,3 +1,3 @@
-"""Runs loops inside a process, and contains the supervisor that repeats them, the watchdog, the shutdown and the
-pruner.
+"""Runs loops inside a process. Contains the supervisor that repeats the loops' ticks, the watchdog, the shutdown and
+the pruner.
 """

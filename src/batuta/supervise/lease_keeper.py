@@ -50,7 +50,7 @@ class LeaseKeeper:
 
     @property
     def policy(self) -> LoopPolicy:
-        """This loop's policy. Every wait before a renewal is shorter than a third of the lease, so that a lease
+        """This loop's policy. No wait between two renewals is longer than a third of the lease, so that a lease
         survives two failed renewals in a row.
         """
         return LoopPolicy(

@@ -30,8 +30,8 @@ def note_progress() -> None:
 
 
 def bind(note: Callable[[], None] | None) -> None:
-    """Set the function that ``note_progress`` calls in this context. With None, ``note_progress`` does nothing; use
-    None for work that a tick starts without waiting for it.
+    """Set the function that ``note_progress`` calls in the current context (``contextvars``). With None,
+    ``note_progress`` does nothing; use None for work that a tick starts but does not wait for.
     """
     _note.set(note)
 
@@ -182,8 +182,8 @@ class ThreadTick:
 
 
 async def _outlast(ending: "asyncio.Task[object]") -> None:
-    """Wait until a thread has ended, even if the waiting task is cancelled. The supervisor limits how long this may
-    take.
+    """Wait until a thread has ended. If the waiting asyncio task is cancelled, continue to wait. The supervisor limits
+    the length of this wait.
     """
     ended = asyncio.Event()
 

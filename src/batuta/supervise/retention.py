@@ -33,7 +33,7 @@ def keep_for(age: timedelta, table: str, store: PrunesByAge, clock: Clock) -> Re
 
 class Pruner:
     """A loop that deletes one batch of expired rows per table in each tick. If the deletion fails for a table, the next
-    tick starts with the table after it.
+    tick starts with the table that follows it.
     """
 
     name = "pruner"

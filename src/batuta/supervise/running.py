@@ -26,8 +26,8 @@ MOST_CANCELS = 2
 
 @dataclass(slots=True)
 class LoopState:
-    """A loop's state, written on the loop's own event loop and readable from any thread. Instants are in monotonic
-    seconds.
+    """A loop's state. Only code on the loop's own event loop writes it; any thread may read it. Instants are in seconds
+    of the monotonic clock.
     """
 
     loop: Loop

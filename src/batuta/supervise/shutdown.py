@@ -1,4 +1,4 @@
-"""A process's shutdown: one deadline, and four phases through which all loops go at the same time.
+"""A process's shutdown. It has one deadline and four phases, and all loops go through the phases at the same time.
 
     stop ──▶ quiet ──▶ finish ──▶ cancel ──▶ hand back ──▶ deadline
              5 %, at most 1 s  to 90 %    to 95 %     to 100 % of the grace
@@ -41,7 +41,7 @@ PHASE_ENDS = {Phase.QUIET: 0.05, Phase.FINISH: 0.9, Phase.CANCEL: 0.95, Phase.HA
 
 @dataclass(frozen=True, slots=True)
 class Shutdown:
-    """A shutdown in progress. ``began`` is its start by the monotonic clock."""
+    """A shutdown in progress. ``began`` is its start time on the monotonic clock."""
 
     clock: Clock
     grace: timedelta
@@ -69,7 +69,9 @@ class Shutdown:
 
 
 class Draining(Protocol):
-    """The interface of a component whose work is ended by a shutdown, phase by phase."""
+    """The interface of a component that has work in progress. A shutdown calls these methods, one in each phase, to end
+    that work.
+    """
 
     def quiet(self) -> None:
         """Stop starting new work."""

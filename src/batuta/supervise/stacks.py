@@ -1,4 +1,4 @@
-"""Stacks of stuck code as text. They contain files, lines and names, but no values.
+"""Stacks of stuck code as text. They contain file names, line numbers and function names, but no values.
 
 Python code can inspect running threads and waiting tasks. If a thread holds the interpreter lock, only Python's fault
 handler (written in C) can write a stack. The fault handler writes into a file that the process opened when it started.
@@ -70,8 +70,8 @@ def process_stacks(home: asyncio.AbstractEventLoop, main: int) -> str:
 
 
 def stack_of_task(dump: str, name: str) -> str | None:
-    """Return the section of a stack dump about the task with this name, or None if the dump does not contain the
-    task.
+    """Return the section of a stack dump that shows the asyncio task with this name, or None if there is no such
+    section.
     """
     found = re.search(rf"^task {re.escape(name)}:\n(?:[ ]+.*\n?)*", dump, re.MULTILINE)
     return None if found is None else found[0]
@@ -86,7 +86,7 @@ NOT_WORTH_KEEPING = "Extension modules: "
 
 def main_thread_first(dump: str) -> str:
     """Return the stack dump with the main thread's stack moved to the top. Python's fault handler writes this stack
-    last, so a length limit could cut it off.
+    last, so it might be lost if the dump is truncated.
     """
     reason, _, rest = dump.partition("\n")
     parts = [part.strip("\n") for part in rest.split("\n\n")]

@@ -194,8 +194,8 @@ class Supervisor:
                 raise CancelIgnored(loop=name, what="its tick", stack="")
 
     async def _keep(self, running: LoopState, stop: asyncio.Event, ends: asyncio.Event) -> None:
-        """Repeat the ticks of a loop until ``ends`` is set. A loop that cannot continue sets ``stop``, which ends all
-        loops.
+        """Repeat a loop's ticks until the event ``ends`` is set. A loop that cannot continue sets ``stop``, which ends
+        all loops.
         """
         running.is_alive = True
         bind(lambda: running.note(self._clock.monotonic()))
@@ -251,8 +251,9 @@ class Supervisor:
                 )
 
     def _rest_together(self, every: timedelta) -> timedelta:
-        """Return the time until the next multiple of ``every`` since the start, so that loops with the same interval
-        wake at the same instant. If that is less than half of the interval away, return the whole interval instead.
+        """Return the time until the next multiple of ``every``, counted from the supervisor's start, so that loops with
+        the same interval wake at the same instant. If this time is shorter than half of ``every``, return ``every``
+        instead.
         """
         left = every - timedelta(seconds=self._clock.monotonic() - self._began) % every
         return left if left * 2 > every else every
@@ -311,7 +312,7 @@ def _keeper(running: LoopState) -> "asyncio.Task[None]":
 
 
 def _finishes(running: LoopState) -> bool:
-    """Return whether the current tick may end by itself during a shutdown."""
+    """Return whether a shutdown lets the loop's current tick end by itself instead of cancelling it immediately."""
     return running.policy.finishes_tick or drain_of(running.loop) is not None
 
 

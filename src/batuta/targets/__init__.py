@@ -1,4 +1,6 @@
-"""Targets, which deliver job fires to functions and endpoints, and alerts to outside services."""
+"""Targets, which deliver job fires to functions and HTTP endpoints, and sinks, which send alerts to outside
+services.
+"""
 
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final

@@ -224,8 +224,8 @@ def ending_of(answer: Answer, *, any_success: bool = False) -> Ending:
 
 
 def _ending_of_answer(code: int, body: Mapping[str, Any]) -> Ending:
-    """Return the outcome of a 2xx response. A response without a body, or with an object that has no status (from an
-    endpoint outside Batuta), means success.
+    """Return the outcome of a 2xx response. A response without a body means success, and so does a JSON object without
+    a status, which comes from an endpoint outside Batuta.
     """
     items, reason = body.get("items_processed"), _reason(body)
     match body.get("status", "ok"):
@@ -272,8 +272,8 @@ def _reason(body: Mapping[str, Any]) -> str:
 
 
 def _add_words(plain: ReasonCode, telling: ReasonCode, body: Mapping[str, Any], **facts: object) -> Reason:
-    """Return a reason that includes the endpoint's own text, if it is a string. A list of validation errors is omitted,
-    because it would repeat values from the request.
+    """Return a reason that includes the endpoint's own error text. If that text is not a string but a list of
+    validation errors, it is omitted, because it would repeat values from the request.
     """
     name = next((name for name in ("error", "detail", "title") if body.get(name)), "error")
     said = body.get(name)

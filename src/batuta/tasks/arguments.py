@@ -64,12 +64,12 @@ class Codec:
         )
 
     def encode(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Return the arguments as JSON. Raises TypeError if a value does not fit its annotation."""
+        """Return the arguments as JSON. Raises TypeError if a value does not match its annotation."""
         return self._convert(arguments, named, lambda coder, value: coder.encode(value))
 
     def decode(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return the stored arguments, converted to the types that the function takes. Raises TypeError if a stored
-        value does not fit.
+        value does not match its parameter's annotation.
         """
         return self._convert(arguments, named, lambda coder, value: coder.decode(value))
 

@@ -128,8 +128,8 @@ class BatchMembers(Protocol):
         """Cancel a batch's unfinished records, in the transaction that cancels the batch."""
 
     async def end(self, transaction: Any, progress: BatchProgress) -> None:
-        """Store the program's own changes when a batch ends. The transaction that ends the batch calls this method, so
-        the changes are stored exactly once.
+        """Store the changes that the program makes when a batch ends. The engine calls this method in the transaction
+        that ends the batch, so the changes are stored exactly once.
         """
 
 
@@ -206,8 +206,8 @@ class Batch:
         return self._service.handle(id)
 
     async def close(self, *, by: str | None = None, within: Any | None = None) -> bool:
-        """Close the batch, so that it ends when its last task has ended. Return False if it is already closed. ``by``
-        is the operator to record in the audit log; ``within`` is one of the engine's transactions.
+        """Close the batch. A closed batch ends when its last task has ended. Return False if it is already closed.
+        ``by`` is the operator to record in the audit log; ``within`` is one of the engine's transactions.
         """
         return await self._store.close(self.id, by=by, within=within)
 
@@ -330,8 +330,8 @@ def takes_progress(task: AnyTask) -> bool:
 
 
 def call_at_end(task: AnyTask, progress: BatchProgress) -> Call:
-    """Return the call to an ``on_end`` task that is stored with the batch. Its argument is ``progress`` if the task has
-    a parameter.
+    """Return the call to the ``on_end`` task, to be stored with the batch. If the task has a parameter, its argument is
+    ``progress``.
     """
     if not takes_progress(task):
         return Call((), {})

@@ -1,9 +1,9 @@
 """Reacts when tasks end: ends batches, and releases or cancels the tasks that are waiting for other tasks or batches.
 
 A task with ``after`` is stored with a due time in the far future (``HELD_UNTIL``) and a row for each task or batch that
-it is waiting for, so a claim does not see the task and has no extra cost. In each worker process, one loop checks which
-of the awaited tasks and batches have ended. The loop reads the state of the rows, not counts kept by workers. So if a
-worker dies or loses its lease, no state is lost, and the loop in another process continues.
+it is waiting for, so claims skip the task at no extra cost. In each worker process, one loop checks which of the
+awaited tasks and batches have ended. The loop reads the state of the rows, not counts kept by workers. So if a worker
+dies or loses its lease, no information is lost, and the loop in another process carries on.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -90,7 +90,7 @@ class Followed:
 
 def follow(waits: Iterable[ResolvedWait]) -> Followed:
     """Decide which waiting tasks to cancel and which waits are over. If an awaited task or batch failed or was
-    cancelled, the waiting task is cancelled too, unless its options allow it to run in that case.
+    cancelled, the waiting task is cancelled too, unless it was enqueued with ``after_failure="run"``.
     """
     found = Followed()
     for wait in waits:

@@ -63,8 +63,8 @@ class Handle(Generic[R]):
         return self._service.cancel_sync(self.id, reason)
 
     def _require_own_task(self, status: "TaskStatus | None") -> "TaskStatus | None":
-        """Return the status. Raises TypeError if the call belongs to another task, whose result may have a different
-        type.
+        """Return the call's status. Raises TypeError if the call belongs to a different task than this handle's,
+        because its result may have a different type.
         """
         if status is not None and self._task is not None and status.name != self._task:
             raise TypeError(

@@ -87,7 +87,7 @@ class TaskRegistry:
         self._names[task.function] = name
 
     def relay(self, runner: TaskRunner) -> None:
-        """Make ``runner`` run the tasks, in other processes."""
+        """Let ``runner`` run the tasks in other processes."""
         for task in self:
             _refuse_elsewhere(task)
         self.elsewhere = runner
@@ -129,9 +129,9 @@ class TaskRegistry:
 
 
 def _refuse_elsewhere(task: AnyTask) -> None:
-    """Raise InvalidTask for an option that only the engine's own workers support. Limits count leases, but a task that
-    another process runs may outlive its lease. Retry rules by error class need the class of the error, which another
-    process does not report.
+    """Raise InvalidTask if the task has an option that only the engine's own workers support. Limits count leases, but
+    a task that another process runs may outlive its lease. Retry rules by error class need the class of the error,
+    which another process does not report.
     """
     if task.limits is not None:
         why = Reason(

@@ -142,8 +142,8 @@ class TaskService(Generic[SomeTransaction]):
         keys: Sequence[str | None] | None = None,
         within: SomeTransaction | None = None,
     ) -> list[str]:
-        """Check the calls, enqueue them in one transaction, and return their ids. ``keys`` has one key per call and
-        overrides the key in ``options``.
+        """Check the calls, enqueue them in one transaction, and return their ids. ``keys`` has one deduplication key
+        (or None) per call; these keys override the key in ``options``.
         """
         if not self.around:
             return await self._put(task, calls, options, keys, within)
@@ -287,8 +287,8 @@ class TaskHomes(Protocol):
     async def rehome(self, name: str, source: str, target: str, limit: int) -> int: ...
 
     async def unlabel(self, limited: Collection[str], limit: int) -> int:
-        """Clear the limit key of waiting items whose task is not in ``limited``, so that the claim for tasks without
-        limits takes them. Return the number of changed items.
+        """Clear the limit key of waiting items whose task is not in ``limited``, so that the statement that claims
+        tasks without limits finds them. Return the number of changed items.
         """
 
 
@@ -299,7 +299,8 @@ class LabelledItems(Protocol):
 
 class TaskRehomer:
     """A loop that moves waiting items to the queue that serves their task. It also clears the limit keys of items whose
-    task or stage no longer has limits, because the claim for tasks without limits would otherwise skip these items.
+    task or stage no longer has limits, because the statement that claims items without limits would otherwise skip
+    these items.
     """
 
     name = "task-rehomer"

@@ -160,7 +160,9 @@ class EnqueueOptions:
 
     @property
     def wait(self) -> timedelta | None:
-        """The delay that the database adds to its current time. None means that the call is due immediately."""
+        """The call's delay, which the database adds to its current time to get the due time. None means that the call
+        is due immediately.
+        """
         return clamp_wait(timedelta(seconds=min(self.delay, LONGEST_WAIT.total_seconds()))) if self.delay > 0 else None
 
     @property

@@ -370,8 +370,8 @@ class PostgresDatabase(Transaction):
 
 
 class PostgresListener:
-    """A connection that receives notifications. ``probe`` detects that the connection has broken without raising an
-    error, or that a pooler has replaced the session.
+    """A connection that receives notifications. ``probe`` detects a connection that has broken silently, and a session
+    that a pooler has replaced.
     """
 
     period = timedelta(seconds=15)
@@ -391,8 +391,8 @@ class PostgresListener:
 
 
 class TimerListener:
-    """A replacement for connections on which LISTEN is impossible. It reports a possible change every second, so that
-    new work starts within a second.
+    """A substitute for PostgresListener on connections that do not support LISTEN. It reports a possible change every
+    second, so that new work starts within a second.
     """
 
     period = timedelta(seconds=1)

@@ -1,4 +1,5 @@
-"""Access to a PostgreSQL server, either directly or through a pooler that gives every transaction another session.
+"""Access to a PostgreSQL server, either directly or through a pooler that may run every transaction in a different
+session.
 
 Behind such a pooler (PgBouncer's transaction mode) no session setting survives a transaction. So the driver sends no
 start-up parameters, uses no named prepared statements, and begins every transaction with its own ``SET LOCAL``.
@@ -50,7 +51,7 @@ class PostgresServer:
 
     def beginning(self, statement: str, limits: ConnectionLimits) -> str:
         """Return the statement that begins a transaction. Behind a pooler, the statement also sets the transaction's
-        limits with ``SET LOCAL``. Either form takes one round trip.
+        limits with ``SET LOCAL``. In both cases it takes one round trip.
         """
         if not self.is_pooled:
             return statement

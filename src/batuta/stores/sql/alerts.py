@@ -65,8 +65,8 @@ class SqlIncidents:
         return events
 
     async def write(self, new: NewIncident, *, now: datetime) -> tuple[Incident, bool]:
-        """Record a change of health that an operator or another system reports. A change to critical opens an incident.
-        A change from critical closes the open incident of the same source.
+        """Record a change in health that an operator or another system reports. A change to critical opens an incident.
+        A change from critical to another grade closes the open incident from the same source.
 
         Return the incident and a flag that is true if a new row was inserted. A change that neither opens nor closes an
         incident is stored as an incident that is already resolved.

@@ -34,8 +34,8 @@ class Entry:
 
 
 class AuditLog:
-    """Records operators' changes, each in the same transaction as the change itself: who changed what, with the values
-    before and after.
+    """Records who changed what, with the values before and after. Each entry is written in the same transaction as the
+    operator's change.
     """
 
     def __init__(self, dialect: Dialect, ids: Ids) -> None:

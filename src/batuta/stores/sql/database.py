@@ -133,7 +133,7 @@ class Transaction(Reading, Protocol):
 
     def notify(self, queue: str | None) -> None:
         """Wake a queue's workers in every process after the commit; None means all queues. On PostgreSQL the call is
-        unnecessary, because the statements contain ``pg_notify``.
+        unnecessary, because the statements that enqueue work contain ``pg_notify``.
         """
         return
 

@@ -1,8 +1,8 @@
 """Counts the values of encrypted columns by encryption key, and encrypts all of them again with the first key of the
 key ring (a rotation).
 
-A rotation reads the rows of a column in the order of their ids, and writes a bounded number of rows in each
-transaction. It skips values that already use the first key, so an interrupted rotation continues where it stopped.
+A rotation reads a table's rows in the order of their ids, and writes a bounded number of rows in each transaction. It
+skips values that already use the first key, so an interrupted rotation continues where it stopped.
 """
 
 from collections import Counter

@@ -384,8 +384,8 @@ def _is_changed(job: Registration, known: Row | None) -> bool:
 
 def _effective_since(changed_at: datetime | None, known: Mapping[str, Row], now: datetime) -> datetime:
     """Return the instant from which a new timetable is in effect. If an operator has changed the profile or a window
-    since the last registration, this is the instant of that change, even if no scheduler was running then. Otherwise it
-    is now.
+    since the last registration, return the instant of that change, even if no scheduler was running then. Otherwise
+    return the current time.
     """
     registered = max((row["expected_since"] for row in known.values()), default=None)
     is_newer = changed_at is not None and registered is not None and registered < changed_at < now
@@ -393,8 +393,8 @@ def _effective_since(changed_at: datetime | None, known: Mapping[str, Row], now:
 
 
 def _leftover_openings(row: Row, until: datetime) -> list[Opening]:
-    """Return rows that record a job's undecided fires from its old schedule as missed, because these fires will not
-    run.
+    """Return rows for fires that were due under a job's old schedule and are still undecided. The rows record these
+    fires as missed, because they will not run.
     """
     if not row["active"]:
         return []

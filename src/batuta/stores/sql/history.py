@@ -108,8 +108,8 @@ class SqlReports:
     async def _keep(
         self, name: str, now: datetime, read: Callable[[], Awaitable[Sequence[Row]]], *, is_large: bool = False
     ) -> Sequence[Row]:
-        """Return one day's statistics, either from the cache or from ``read``. If they cover many runs, cache them for
-        KEPT_FOR.
+        """Return one day's statistics, either from the cache or from ``read``. Statistics that cover many runs are
+        cached for KEPT_FOR.
         """
         kept = self._kept.get(name)
         if kept is not None and timedelta(0) <= now - kept.at < KEPT_FOR:

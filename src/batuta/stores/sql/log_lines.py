@@ -70,7 +70,7 @@ class SqlLogLines:
         return [str(row["item_id"]) for row in await self._database.all(self._queries.item, least=least, most=most)]
 
     async def prune(self, limit: int, *, now: datetime, longest: timedelta) -> int:
-        """Delete lines that are older than ``longest``, and lines that are older than a day and whose item no longer
+        """Delete all lines older than the duration ``longest``, and the lines older than a day whose item no longer
         exists. Return the number of deleted lines.
         """
         before = now - min(WITHOUT_ITEM, longest)

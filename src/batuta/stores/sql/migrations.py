@@ -104,8 +104,8 @@ class Migrator:
         """Apply the missing migrations, each in its own transaction. Several processes may call this method at the same
         time.
 
-        If the schema is current, the method takes no lock, because every process calls it at start-up, when other
-        processes are already working.
+        If the schema is current, the method takes no lock, so that a process that starts does not disturb processes
+        that are already working.
         """
         if not missing_of(self.migrations, await self._ledger()):
             return []
@@ -178,8 +178,8 @@ def engine_migrations() -> tuple[Migration, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """The project to which a database must belong. ``setting`` is the name of the setting that defines the project; it
-    is shown in messages.
+    """The project to which a database must belong. ``setting`` is the name of the setting that defines the project, for
+    use in messages.
     """
 
     key: str = "project"

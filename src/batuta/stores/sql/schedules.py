@@ -136,8 +136,8 @@ class SqlSchedules:
         return await self.get(name)
 
     async def edit(self, name: str, change: Callable[[TaskSchedule], NewSchedule], *, by: str) -> TaskSchedule:
-        """Change some fields of a schedule. All fires up to now are recorded as decided, so that the edit does not
-        trigger fires from the past.
+        """Change some fields of a schedule. All fires that were due before the edit are recorded as decided, so that
+        the edit does not trigger them.
         """
         await self.get(name)
         async with self._database.transaction() as transaction:
@@ -210,8 +210,8 @@ class SqlSchedules:
         return len(rows)
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        """Delete at most ``limit`` schedules whose single fire was decided before ``before``, and return how many were
-        deleted.
+        """Delete at most ``limit`` schedules that fire only once and whose fire was decided before ``before``. Return
+        how many were deleted.
         """
         return await self._database.run(self._queries.prune, before=before, limit=limit)
 
@@ -221,8 +221,9 @@ class SqlSchedules:
         return None if at is None else at - self._ahead
 
     async def _decide(self, transaction: Transaction, row: Row, ledger: Ledger, explained: list[Opening]) -> list[str]:
-        """Write the rows for the due fires and enqueue their tasks. Add each fire that does not run to the list
-        ``explained``. Return the ids of earlier tasks that the new tasks replace.
+        """Write an execution-log row for each due fire of a schedule, and enqueue a task for each fire that runs. Add
+        each fire that does not run to the list ``explained``. Return the ids of earlier tasks that the new tasks
+        replace.
         """
         name, last, replaced = str(row["name"]), row["last_task"], []
         try:

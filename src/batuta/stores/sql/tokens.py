@@ -44,8 +44,8 @@ class SqlTokens:
             await self._keep(transaction, token)
 
     async def rotate(self, old: Token, new: Token, *, until: datetime) -> bool:
-        """Store a token's successor, and let the old token expire at ``until``. Return False if the old token was left
-        unchanged because it was revoked or expires earlier; the successor is stored even then.
+        """Store a token's successor, and let the old token expire at ``until``. Return False if the old token stays
+        unchanged because it has been revoked or expires earlier; the successor is stored even then.
         """
         async with self._database.transaction() as transaction:
             await self._keep(transaction, new)

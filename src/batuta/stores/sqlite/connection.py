@@ -85,7 +85,7 @@ _ABANDONED: list[sqlite3.Connection] = []
 def close(connection: sqlite3.Connection, file: OpenFile) -> None:
     """Close a connection without damaging a file that has replaced the open database file.
 
-    If the database file was replaced, write the old write-ahead log into the old file and delete the log; otherwise
+    If the database file was replaced, write the write-ahead log into the old file and then delete the log. Otherwise
     SQLite would apply the log to the new file. If only the log was deleted or replaced, keep the connection open until
     the process ends.
     """
@@ -104,7 +104,9 @@ def close(connection: sqlite3.Connection, file: OpenFile) -> None:
 
 @contextmanager
 def time_limit(connection: sqlite3.Connection, clock: Clock, limit: timedelta | None) -> Iterator[None]:
-    """Interrupt any statement in the block that is still running after ``limit``. None means no limit."""
+    """Interrupt a statement that is still running when the time ``limit`` has passed since the block began. None means
+    no limit.
+    """
     if limit is None:
         yield
         return
@@ -151,7 +153,9 @@ def register_types() -> None:
 
 
 def _none_if_invalid(read: Callable[[bytes], object]) -> Callable[[bytes], object]:
-    """Wrap a decoder so that an invalid value (edited by hand) becomes None and does not make the whole query fail."""
+    """Wrap a decoder so that it returns None for an invalid value, such as a value that was edited by hand, instead of
+    making the whole query fail.
+    """
 
     def lenient(raw: bytes) -> object:
         try:

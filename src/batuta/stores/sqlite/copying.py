@@ -25,8 +25,8 @@ TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 
 
 
 def copy(file: Path, target: Path, progress: Callable[[int, int], None]) -> None:
-    """Copy one committed state of the database without blocking writers. ``progress`` receives the number of pages
-    copied and the total number of pages.
+    """Copy the database as of one commit, without blocking writers. ``progress`` receives the number of pages copied
+    and the total number of pages.
     """
     with translate_errors(str(file)), closing(sqlite3.connect(file, isolation_level=None)) as source:
         # The open transaction keeps one state readable. Without it, the copy would restart after each commit of another

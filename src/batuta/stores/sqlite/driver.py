@@ -206,8 +206,8 @@ class SqliteListener:
 
 
 class PollingListener:
-    """Polls ``PRAGMA data_version`` to notice commits by any process. This listener is used where FIFOs are impossible.
-    It also detects that the database file was replaced.
+    """Polls ``PRAGMA data_version`` to notice commits by any process. This listener is used where FIFOs cannot be
+    created. It also detects that the database file was replaced.
     """
 
     def __init__(
@@ -304,8 +304,8 @@ class SqliteSnapshot(Reading):
 
 
 def _retrieve_exception(ended: "asyncio.Future[None]") -> None:
-    """Retrieve a future's exception, because asyncio would otherwise warn that it was never retrieved. The caller
-    already gets the error that ended the block.
+    """Retrieve a future's exception without raising it. Otherwise asyncio would warn that the exception was never
+    retrieved. The caller already gets the error that ended the transaction block.
     """
     if not ended.cancelled():
         ended.exception()

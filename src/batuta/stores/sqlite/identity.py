@@ -40,7 +40,8 @@ class OpenFile:
 
     def open_with(self, connect: Callable[[], T], close: Callable[[T], None]) -> T:
         """Open the first connection with ``connect`` and record the identities of its files. SQLite does not report
-        which inode it opened, so if the path changed while the file was being opened, open it again.
+        which inode it opened, so if the file at the path was replaced while the connection was being opened, open the
+        connection again.
         """
         for _ in range(ATTEMPTS):
             before = _identity(self._paths[0])
@@ -65,8 +66,8 @@ class OpenFile:
 
     @property
     def lost(self) -> StoreReplaced | None:
-        """The loss that an earlier call to ``find_loss`` detected, or None. Every access creates a new error object,
-        because several tasks may raise the error.
+        """The loss that an earlier call to ``find_loss`` detected, or None. Every access to this property creates a new
+        error object, because several asyncio tasks may raise the error.
         """
         if self._loss is None:
             return None

@@ -6,9 +6,9 @@ committing process writes the name of the queue into every FIFO in the folder:
     commit ──▶ a line with the queue's name into each FIFO ──▶ the event loop of each listener wakes its workers
 
 - An idle listener costs nothing: the kernel wakes its event loop.
-- A dead process's FIFO has no reader. The next sender notices this and deletes the FIFO. A new FIFO therefore gets its
-  final name only after its owner has opened it.
-- A full FIFO is skipped, because its reader has notifications to read anyway.
+- A dead process's FIFO has no reader. The next process that sends a notification detects this and deletes the FIFO. A
+  new FIFO therefore gets its final name only after its owner has opened it.
+- A full FIFO is skipped, because its reader still has unread notifications that will wake it.
 - Like the write-ahead log, the folder and the FIFOs have the database file's owner and permissions. So every process
   that may write to the database may also send notifications.
 - A notification is only a hint: it may be lost, and workers also poll. If the folder or a FIFO cannot be created, the

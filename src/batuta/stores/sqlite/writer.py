@@ -2,7 +2,7 @@
 
 The thread performs *units*. A unit is one statement, or a session: an open ``async with database.transaction()`` that
 sends its statements one by one. All waiting units share one SQLite transaction and one sync to disk. A sync takes about
-0.3 ms; a small change takes a hundredth of that.
+0.3 ms; a small change takes about a hundredth of this time.
 
     inbox ──▶ BEGIN IMMEDIATE ─▶ unit ─▶ unit ─▶ … ─▶ COMMIT ──▶ the callers of all units are notified
                                   │
@@ -38,7 +38,7 @@ GROUP_TIME = timedelta(milliseconds=20)
 
 
 class Unit(Protocol):
-    """A unit of work. ``perform`` runs in the writer thread; if it raises, its changes are undone. Afterwards
+    """A unit of work. ``perform`` runs in the writer thread; if it raises an error, its changes are undone. Afterwards
     ``report_commit`` or ``report_failure`` runs on the event loop.
     """
 
@@ -211,8 +211,8 @@ class Writer:
                 unit, self._postponed = self._postponed, None
 
     def _check_unit(self, waiting: tuple[float, Unit]) -> Unit | None:
-        """Return the unit if it may be written. If the unit waited longer than its limit, or if the database file was
-        deleted or replaced, report an error to the unit's caller instead.
+        """Return the unit if it may be written. If it has waited too long, or if the database file was deleted or
+        replaced, report an error to the unit's caller and return None.
         """
         asked_at, unit = waiting
         if (lost := self._file.lost) is not None:

@@ -230,13 +230,15 @@ class SqlBatches:
         await self._tasks.wait(id, timeout, "batch")
 
     async def find_abandoned(self, age: timedelta) -> Sequence[Mapping[str, Any]]:
-        """Return batches that are older than ``age`` and still open although all their tasks have ended."""
+        """Return batches that were created more than ``age`` ago and are still open, although all their tasks have
+        ended.
+        """
         rows = await self._database.all(self._queries.abandoned, before=self._clock.now() - age, limit=AT_A_TIME)
         return [dict(row) for row in rows]
 
     async def explain(self, items: Sequence[Mapping[str, Any]]) -> dict[str, Reason]:
-        """Return the tasks and batches that each of these tasks is waiting for, as one reason per task id. Tasks that
-        are waiting for nothing are omitted.
+        """Return a mapping from task id to a reason that names the tasks and batches which the task is waiting for.
+        Tasks that are not waiting are omitted.
         """
         waiting = [str(each["id"]) for each in items if each["status"] == "queued" and is_uuid(str(each["id"]))]
         found: dict[str, list[Row]] = {}
@@ -281,9 +283,10 @@ class SqlBatches:
         return await within.run(self._queries.cancel_tasks, id=id, reason=why, now=self._now(), limit=AT_A_TIME)
 
     async def _look_at_members(self) -> tuple[list[str], dict[str, str]]:
-        """Return two results: the closed batches whose records (``BatchMembers``) have all ended, and the cancelled
-        batches that still have unfinished pipeline items, each with the reason for its cancellation. A stage may create
-        such items even after the cancellation.
+        """Check the program's own records (``BatchMembers``) in closed batches. Return two results: the ids of the
+        batches whose records have all ended, and the cancelled batches that still have unfinished pipeline items, as a
+        mapping from batch id to the reason for the cancellation. A pipeline stage may create such items even after the
+        cancellation.
         """
         rows = await self._database.all(self._queries.closed)
         cancelled = {str(row["id"]): decode(row["reason"]) or "-" for row in rows if row["is_cancelled"]}

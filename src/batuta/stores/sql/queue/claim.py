@@ -177,8 +177,8 @@ class SqliteClaims:
     async def take(
         self, transaction: Transaction, picked: list[int], asked: Asked, take: Query | None = None
     ) -> list[Lease]:
-        """Lease the selected rows and return the leases. ``take`` is the statement to use; None means the statement for
-        items without limits.
+        """Lease the selected rows and return the leases. The argument ``take`` is the SQL statement to use; None
+        selects the statement for items without limits.
         """
         if not picked:
             return []
@@ -195,8 +195,8 @@ class SqliteClaims:
             return unpack.decode_each(loads(held["items"].decode(errors="surrogateescape")))
 
     async def _read_columns(self, transaction: Transaction) -> "Unpack":
-        """Read the names and types of the table's columns. Call this method after an item was selected, because only
-        then is it certain that the table exists.
+        """Read the names and types of the table's columns. Call this method only after an item has been selected,
+        because only then is it certain that the table exists.
         """
         types = {row["name"]: row["type"] for row in await transaction.all(self._queries.columns)}
         given = types if self._table.given is None else {name: types[name] for name in row_columns(self._table)}

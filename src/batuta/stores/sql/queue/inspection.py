@@ -84,8 +84,8 @@ def _queries(table: QueueTable, dialect: Dialect, compared: frozenset[str] = fro
 
 
 def _write_limited_part(table: QueueTable, gaps: Mapping[str, str], named: str) -> str:
-    """Return the SQL that adds the waiting items of tasks with limits. It is separate because two other indexes cover
-    these items.
+    """Return the SQL that adds the waiting items of tasks with limits. It is separate because these items are covered
+    by two indexes of their own.
     """
     if table.limit_key is None:
         return ""

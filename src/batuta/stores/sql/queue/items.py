@@ -103,8 +103,8 @@ class SqlItems:
         return await self.database.run(self.queries.prune, now=self._now(), limit=limit)
 
     async def unlabel(self, limit: int) -> int:
-        """Clear the limit key of about ``limit`` waiting items whose stage no longer has limits, so that the claim for
-        items without limits takes them. Return the number of changed items.
+        """Clear the limit key of about ``limit`` waiting items whose stage no longer has limits, so that the statement
+        that claims items without limits finds them. Return the number of changed items.
         """
         if not self.unlimited:
             return 0

@@ -72,8 +72,8 @@ class LimitedClaims:
         own_time: bool,
         encryption: Encryption = PLAIN,
     ) -> None:
-        """Create the object that claims a queue's limited items. ``limits`` maps the queue's tasks, or its stage, to
-        their limits; tasks may be added later. ``encryption`` decrypts the arguments.
+        """Create the object that claims a queue's limited items. ``limits`` maps the names of the queue's tasks, or of
+        the stage that the queue serves, to limits; tasks may be added later. ``encryption`` decrypts the arguments.
         """
         self._encryption = encryption
         self._table = table
@@ -272,8 +272,8 @@ class LimitedClaims:
 
     async def label(self, database: Database, leases: Sequence[Lease], asked: Asked) -> list[Lease]:
         """Return the leases whose items may run. An item that was enqueued before its task had limits may not run yet,
-        so its claim is undone and it gets its limit key. If the store is unavailable, the next call of ``label`` tries
-        this again.
+        so this method undoes its claim and sets its limit key. If the store is unavailable, the next call to ``label``
+        retries this.
         """
         self._misplaced += [lease for lease in leases if lease.row.get(self._name) in self._limits]
         if not self._misplaced:
@@ -289,8 +289,8 @@ class LimitedClaims:
         return kept
 
     async def explain(self, reading: Reading, items: Sequence[Mapping[str, Any]]) -> dict[str, Reason]:
-        """Return the limit that each waiting item is waiting for, by item id. Items that are not waiting for a limit
-        are omitted.
+        """Return a mapping from item id to the limit that the item is waiting for. Items that are not waiting for a
+        limit are omitted.
         """
         limited = [each for each in items if each["limit_key"] is not None and each[self._name] in self._limits]
         if not limited:

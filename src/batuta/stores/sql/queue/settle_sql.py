@@ -26,7 +26,9 @@ def qualify(table: QueueTable, dialect: Dialect, column: str) -> str:
 
 
 def retention_end(table: QueueTable, dialect: Dialect) -> str:
-    """Return the SQL expression for the end of an item's retention. It is used for items that end without a worker."""
+    """Return the SQL expression for the end of an item's retention. It is used for items that end without being run by
+    a worker.
+    """
     seconds = int(table.keep.total_seconds())
     span = f"{seconds * 1_000_000}" if dialect == "sqlite" else f"{seconds} * INTERVAL '1 second'"
     return f"{now_of(dialect)} + {span}"
@@ -81,8 +83,8 @@ def settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) -
 
 
 def _error(table: QueueTable, of: Callable[[str], str], mine: Callable[[str], str]) -> str:
-    """Return the SQL expression for a settled row's error. If the running item's cancellation was requested, its row
-    already contains the reason, which is kept.
+    """Return the SQL expression for a settled row's error. If cancellation was requested while the item was running,
+    its row already contains the reason, which is kept.
     """
     given = of("error")
     if table.cancel_requested is None:

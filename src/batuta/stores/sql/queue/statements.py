@@ -383,15 +383,15 @@ def _or_cancel_condition(table: QueueTable) -> str:
 
 
 def _reason_with_count(code: ReasonCode, count: str) -> str:
-    """Return an SQL expression that builds a reason in its stored form. The SQL expression ``count`` supplies the
-    number in the reason's sentence.
+    """Return an SQL expression that builds a reason in its stored form. ``count`` is an SQL expression for the number
+    that appears in the reason's sentence.
     """
     parts = (encode(code(count=_COUNT)) or "").split(str(_COUNT))
     return f" || {count} || ".join(f"'{part}'" for part in parts)
 
 
 def _rescue_changes(table: QueueTable, dialect: Dialect) -> str:
-    """Return the UPDATE assignments that rescue items whose owner process died. If an item had not started, neither a
+    """Return the UPDATE assignments that rescue items whose worker process died. If an item had not started, neither a
     crash nor an attempt is counted for it.
     """
     is_unwanted = table.cancel_requested or "FALSE"
@@ -432,8 +432,8 @@ def _release_values(table: QueueTable) -> dict[str | None, str]:
 
 
 def _release_changes(table: QueueTable, dialect: Dialect) -> str:
-    """Return the UPDATE assignments that undo a claim. The row returns to its state before the claim, or becomes
-    cancelled if its cancellation was requested after the claim.
+    """Return the UPDATE assignments that undo a claim. The row returns to its state before the claim, or is cancelled
+    if cancellation was requested after the claim.
     """
     is_unwanted = table.cancel_requested or "FALSE"
     back = f"'{table.ready[0]}'" if table.running is not None else table.state
@@ -457,7 +457,7 @@ def _waiting_condition(table: QueueTable) -> str:
 
 
 def _levels(table: QueueTable, gaps: dict[str, str], high_first: bool, index: str) -> str:
-    """Return a recursive CTE that finds the first priorities with waiting items, by jumping from one priority to the
+    """Return a recursive CTE that finds the first priorities with waiting items, by skipping from one priority to the
     next in the index.
     """
     if table.priority is None:
@@ -491,7 +491,7 @@ def _claim_order(table: QueueTable, high_first: bool) -> list[str]:
 
 
 def _groups(group: str, waiting: str, most: int | None) -> dict[str, str]:
-    """Return recursive CTEs that find groups with waiting rows, by jumping from one group to the next in the index.
+    """Return recursive CTEs that find groups with waiting rows, by skipping from one group to the next in the index.
 
     The search goes from the group after ``:after`` to the last group, and then from the first group to ``:after``.
     ``most`` limits the number of groups that each of these two searches finds; None means no limit.

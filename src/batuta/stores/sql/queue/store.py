@@ -59,8 +59,8 @@ class SqlQueue:
     ) -> None:
         """Create the queue. ``liveness`` is a separate set of connections for renewing, settling, claiming and rescuing
         items; without it, the queue uses ``database``. ``limits`` maps the queue's tasks to their limits.
-        ``encryption`` decrypts the tasks' arguments. ``next_due`` replaces the statement ``next_at``, so that several
-        queues in one table can share a statement.
+        ``encryption`` decrypts the tasks' arguments. If ``next_due`` is given, it is used instead of the statement
+        ``next_at``, so that several queues in one table can share one query.
         """
         self.table = table
         self._next_due = next_due
@@ -187,8 +187,8 @@ class SqlQueue:
         return self._queries_by_columns[own, shared]
 
     def _goes_at_once(self, rows: "Sequence[_New]") -> bool:
-        """Return whether a single statement can insert all rows. On SQLite several rows need two statements: one
-        inserts the rows, and one reads which rows were inserted.
+        """Return whether a single statement can insert all rows. On SQLite more than one row needs two statements: one
+        that inserts the rows, and one that reads which rows were inserted.
         """
         if self._database.dialect == "sqlite" and len(rows) > 1:
             return False
@@ -411,7 +411,9 @@ class SqlQueue:
         return await self._run_many_audited(self._queries.rehome, "queue.rehome", by, {"queue": target}, asked)
 
     async def discard_waiting(self, source: str, limit: int, *, by: str) -> int:
-        """Cancel at most ``limit`` waiting items of a queue or stage, with an audit entry, and return their number."""
+        """Cancel at most ``limit`` waiting items of a queue or stage, and write an audit entry. Return the number of
+        cancelled items.
+        """
         asked = {"source": source, "limit": limit, "reason": encode(DISCARDED(queue=source), LONGEST_ERROR)}
         return await self._run_many_audited(self._queries.discard_waiting, "queue.discard_waiting", by, None, asked)
 
@@ -465,8 +467,8 @@ class SqlQueue:
         return [dict(row) for row in rows]
 
     async def why_limited(self, items: Sequence[Mapping[str, Any]]) -> Mapping[str, Reason]:
-        """Return the limit that each of these rows is waiting for, by row id. Rows that are not waiting for a limit are
-        omitted.
+        """Return a mapping from row id to the limit that the row is waiting for. Rows that are not waiting for a limit
+        are omitted.
         """
         if not self.limited:
             return {}

@@ -96,8 +96,8 @@ class SqlTasks:
         )
 
     def relay(self) -> None:
-        """Do not count a worker crash as a crash of its tasks. Call this method if other processes (ARQ workers) run
-        the tasks.
+        """From now on, do not count a crash of the engine's worker as a crash of its tasks. Call this method if the
+        tasks run in other processes (ARQ workers).
         """
         self._table = RELAYED_TASKS
         self._queues.clear()
@@ -186,7 +186,8 @@ class SqlTasks:
         self, task: AnyTask, options: EnqueueOptions, item: NewItem, shared: Mapping[str, object], within: Any | None
     ) -> str:
         """Enqueue a call and return its id. If the call's key belongs to an unfinished task, or is still reserved by an
-        earlier task, return the id of that task instead. If that task has not started, ``options`` may also change it.
+        earlier task, return the id of that task instead. If that task has not started, it may also be changed as
+        ``options`` request.
         """
         if within is None:
             async with self.database.transaction() as transaction:
@@ -257,7 +258,7 @@ class SqlTasks:
         """Enqueue calls without keys and delays, and return their ids. Concurrent callers that enqueue one call each
         share a statement and a commit.
 
-        A call with a key is excluded, because its INSERT may wait for another transaction.
+        A call with a key must not share them, because its INSERT may wait for another transaction.
         """
         shared: dict[str, Json] = {"name": task.name, "priority": priority}
         if within is not None or len(args) > 1:
@@ -282,8 +283,8 @@ class SqlTasks:
         return await self._insert_calls(queue, shared, [each[:2] for each in args], carried, within)
 
     async def _put_gathered(self, queue: str, rows: Sequence[dict[str, Json]]) -> list[str]:
-        """Insert the calls of several callers that enqueue one call each, and return the ids. On PostgreSQL a faster
-        statement is used if all calls have the same task and priority.
+        """Insert calls from several concurrent callers, each of which enqueues one call, and return the ids. On
+        PostgreSQL a faster statement is used if all calls have the same task and priority.
         """
         task = {"name": rows[0]["name"], "priority": rows[0]["priority"]}
         if self.database.dialect == "sqlite" or any(
@@ -354,8 +355,8 @@ class SqlTasks:
             raise TimeoutError(f"{what} {id} has not ended after {seconds} s: {LOOK[what]}") from None
 
     async def _wait_in_test(self, id: str, limit: timedelta, what: str) -> None:
-        """Wait in real time until the task ends. In a test the fake clock does not advance by itself, and no worker
-        runs at the same time.
+        """Wait in real time until the task ends. A timeout on a test's fake clock would never expire, because that
+        clock does not advance by itself and no worker is running.
         """
         try:
             await with_timeout(limit, self.endings.wait(id), SystemClock(), f"{what} {id}")
@@ -379,8 +380,8 @@ class SqlTasks:
         await self.database.run(self._queries.report, id=lease.id, fence=lease.fence, progress=AsJson(progress))
 
     async def report_of_call(self, lease: Lease, progress: Json) -> None:
-        """Store the progress of a call that ARQ is running. The fence is not checked, because another relay may now
-        hold the task's lease.
+        """Store the progress of a call that ARQ is running. The fence is not checked, because another relay may hold
+        the task's lease by now.
         """
         refuse_unstorable(progress, "task progress", MAX_PAYLOAD)
         await self.database.run(self._queries.report_of_call, id=lease.id, progress=AsJson(progress))
@@ -390,8 +391,8 @@ class SqlTasks:
         return {str(row["id"]) for row in rows}
 
     async def find_unserved(self, served: Collection[str]) -> list[Unserved]:
-        """Return the waiting tasks in queues that are not in ``served``, by queue and name. The query is cheap, because
-        it skips served queues in the index.
+        """Return the waiting tasks in queues that are not in ``served``, grouped by queue and task name. The query is
+        cheap, because it skips served queues in the index.
         """
         rows = await self.database.all(self._queries.unserved, served=AsJson(sorted(served)))
         return [
@@ -409,8 +410,8 @@ class SqlTasks:
         return moved
 
     async def unlabel(self, limited: Collection[str], limit: int) -> int:
-        """Clear the limit key of at most ``limit`` waiting items whose task is not in ``limited``, so that the claim
-        for tasks without limits takes them. Return the number of changed items.
+        """Clear the limit key of at most ``limit`` waiting items whose task is not in ``limited``, so that the
+        statement that claims tasks without limits finds them. Return the number of changed items.
         """
         names = AsJson(sorted(limited))
         async with self.database.transaction() as transaction:
