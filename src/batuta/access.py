@@ -3,8 +3,8 @@
 A token is ``bat_<id>_<secret>``. Only a hash of the secret is stored, and hashes are compared in constant time.
 
 A session is a signed cookie: ``<API_TOKEN | the token's id>.<expires, unix seconds>.<random>.<signature>``. The server
-checks the token at every request, so a revoked or expired token ends its sessions. A new signing key ends all sessions.
-A sign-out is stored in the database, so it ends the session in every process, even after a restart.
+checks the session's token at every request, so the session ends when its token is revoked or expires. A new signing key
+ends all sessions. A sign-out is stored in the database, so it ends the session in every process, even after a restart.
 """
 
 import hmac
@@ -95,7 +95,7 @@ def mint(
     """Create a token with a random secret. Return two values: the token, which contains only a hash of the secret, and
     the token's text, which contains the secret.
 
-    Like ``secrets.token_hex``, ``chance(n)`` returns n random bytes in hexadecimal.
+    ``chance(n)`` must return n random bytes in hexadecimal, as ``secrets.token_hex`` does.
     """
     try:
         parse_networks(networks)

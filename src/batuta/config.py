@@ -136,7 +136,7 @@ Listed = Annotated[tuple[str, ...], BeforeValidator(_split_list)]
 
 
 class EngineSettings(BaseModel):
-    """The settings that every application has; an application adds its own in a subclass."""
+    """The settings that every application has. An application adds its own settings in a subclass."""
 
     # The text below a setting is its description in the reference documentation.
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True)

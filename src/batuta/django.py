@@ -197,8 +197,8 @@ def _result(
 
 
 def _set(result: Any, **values: object) -> None:
-    """Set fields of a result object. Its class is a frozen dataclass, so this function sets them in the same way as
-    Django does.
+    """Set fields of a result object. The object is an instance of a frozen dataclass, so this function uses
+    ``object.__setattr__``, as Django does.
     """
     for name, value in values.items():
         object.__setattr__(result, name, value)

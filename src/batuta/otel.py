@@ -71,7 +71,7 @@ class _OtelRecorder:
 
 
 def _context(kind: SpanKind, parent: Trace | None) -> Context | None:
-    """Return the context for a new span. None makes the program's current span the parent."""
+    """Return the context for a new span. If the result is None, the program's current span becomes the parent."""
     if kind == "enqueue" and (parent is None or trace.get_current_span().get_span_context().is_valid):
         return None
     if parent is None:
@@ -93,7 +93,7 @@ def _end(span: Span, outcome: str, *, failed: bool) -> None:
 
 
 class _OtelFactory:
-    """Creates the metrics that ``/metrics`` serves as OpenTelemetry instruments, with the same names and labels."""
+    """Creates OpenTelemetry instruments for the metrics that ``/metrics`` serves, with the same names and labels."""
 
     def __init__(self, meter: metrics.Meter) -> None:
         self._meter = meter

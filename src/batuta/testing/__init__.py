@@ -1,5 +1,5 @@
-"""Helpers for an application's tests: clocks, a kit that runs tasks on request, a simulation that runs through days of
-work, an event recorder, and loops that tick, hang and fail on request.
+"""Helpers for an application's tests: clocks, a kit that runs tasks on request, a simulation that runs several days of
+an application's work in seconds, an event recorder, and loops that tick, hang and fail on request.
 """
 
 from batuta.testing.clock import FakeClock, FastClock, JumpClock

@@ -70,7 +70,7 @@ class FakeClock:
         await settle()
 
     def step(self, by: timedelta) -> None:
-        """Move only the wall clock, as an operator does who resets a machine's clock. The monotonic clock is
+        """Move only the wall clock, as happens when an operator resets a machine's clock. The monotonic clock is
         unchanged.
         """
         self._now += by
@@ -129,7 +129,7 @@ class FastClock:
     """A clock that runs ``rate`` times faster than real time.
 
     The clock shows ``origin`` when the machine's monotonic clock shows ``since``. ``steps`` is a file that contains the
-    number of seconds by which the wall clock was moved; durations are unaffected.
+    number of seconds by which ``step`` has moved the wall clock; it does not affect measured durations.
     """
 
     origin: datetime

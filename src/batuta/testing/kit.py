@@ -37,7 +37,7 @@ class Kit:
         self._scheduler: Scheduler | None = None
 
     async def drain(self, *queues: str) -> int:
-        """Run the due items of these queues until no item is due, and return the number of runs. Without names, run all
+        """Run the due items of these queues until none is due, and return the number of runs. Without names, run all
         queues and stages. An item that is waiting for a retry or a delay is not due. This method also ends batches
         whose tasks have all ended, and then runs the tasks that were waiting for those batches.
         """
@@ -81,8 +81,8 @@ class Kit:
         return [self._scheduler.dispatcher.next_at, *(at for at in waiting if at is not None)]
 
     async def retry_dead(self, *queues: str) -> int:
-        """Make the dead items of these queues ready, as an operator would, and return the number of items. ``drain``
-        runs them. Without names, retry the dead items of all queues and stages.
+        """Make the dead items of these queues ready again, as an operator would, and return how many there were.
+        ``drain`` runs them. Without names, retry the dead items of all queues and stages.
         """
         total = 0
         for name in queues or self.work.queues:
@@ -154,8 +154,8 @@ class KitFactory:
     @asynccontextmanager
     async def __call__(self, program: "Build | Batuta", clock: FakeClock | None = None) -> AsyncIterator[Kit]:
         """Open the program on an empty database and yield its kit. ``program`` is a function ``build(url, clock)``, or
-        a Batuta object that is not open and uses SQLite. During the block, that object uses the empty database and the
-        fake clock; its own database file is not opened.
+        an unopened Batuta object that uses SQLite. During the block, that object uses the empty database and the fake
+        clock; its own database file is not opened.
         """
         from batuta.engine.batuta import Batuta
 
@@ -207,7 +207,7 @@ def _schema_of(work: "Batuta") -> str:
 
 @contextmanager
 def _moved(work: "Batuta", file: Path, clock: FakeClock) -> Iterator[None]:
-    """Make a program that is not open use another database file and another clock while the block is running."""
+    """Make an unopened program use a different database file and a different clock while the block is running."""
     own, shown = vars(work.clock), dict(vars(work.clock))
     with work.connections.redirected(f"sqlite:///{file}", _SqlTime(clock)):
         vars(work).pop("presence", None)  # it is created again, because its folder depends on the file
@@ -222,7 +222,9 @@ def _moved(work: "Batuta", file: Path, clock: FakeClock) -> Iterator[None]:
 
 
 class _SqlTime(SystemClock):
-    """The clock of a database under test: ``now`` uses the test's clock, and time limits use the machine's clock."""
+    """The clock of a database under test: ``now`` returns the time of the test's clock, but time limits are measured by
+    the machine's clock.
+    """
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock

@@ -113,7 +113,7 @@ async def supervise(*puppets: Puppet, clock: FakeClock, events: Events) -> Async
     """Supervise loops while the block is running. When the block ends, the clock advances until the loops have ended,
     even if a tick hangs.
 
-    Waits after a failure have no jitter.
+    The supervisor's waits after a failure have no random part, so that tests can predict them.
     """
     supervisor = Supervisor(clock, events, chance=lambda: 1.0)
     for puppet in puppets:

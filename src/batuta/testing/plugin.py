@@ -22,8 +22,8 @@ def batuta_templates() -> Iterator[Path]:
 
 @pytest.fixture
 def batuta_kit(batuta_templates: Path) -> "Iterator[KitFactory]":
-    """Open programs under test with ``async with batuta_kit(program) as kit``. ``program`` is a Batuta object that is
-    not open, or a function ``build(url, clock)`` that returns one.
+    """Open programs under test with ``async with batuta_kit(program) as kit``. ``program`` is an unopened Batuta
+    object, or a function ``build(url, clock)`` that returns such an object.
     """
     from batuta.testing.kit import KitFactory
 

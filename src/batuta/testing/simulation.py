@@ -54,8 +54,8 @@ class Simulation:
             await each.drain(MINUTE)
 
     async def run_until(self, instant: datetime, passed: Callable[[datetime], None] = lambda now: None) -> None:
-        """Simulate all minutes up to ``instant``. After each minute's work is done, call ``passed`` with the current
-        instant.
+        """Simulate the time up to ``instant`` minute by minute. When each minute's work is done, call ``passed`` with
+        the clock's current time.
         """
         while (now := self._clock.now()) < instant:
             following = now.replace(second=0, microsecond=0) + MINUTE
@@ -70,7 +70,7 @@ class Simulation:
     async def settle(self) -> None:
         """Do all work that is due now, including new work that results from it.
 
-        If the database does not respond, the failed call is repeated, as a supervisor would do.
+        A call that fails because the database does not respond is repeated, as it would be under a supervisor.
         """
         for each in self._recovery:
             await insist(each.tick, self._clock)

@@ -57,9 +57,9 @@ class Texts:
 
     @cached_property
     def for_pages(self) -> "Texts":
-        """A copy of these texts for the dashboard, which writes dates as people write them, and shows switches,
-        limits and windows under the application's names for them. The texts for a terminal show dates and keys in the form that
-        commands accept.
+        """A copy of these texts for the dashboard. It formats dates for people, and shows switches, limits and windows
+        under the application's names for them. The texts for a terminal, in contrast, show dates and keys in the form
+        that commands accept.
         """
         made, day = copy(self), self._table["format.page_day"]
         made._table = self._table | {
@@ -89,8 +89,8 @@ class Texts:
         }
 
     def category(self, name: str) -> str:
-        """Return the application's text for a job category (``category.<name>``), or the category's name if there is no
-        text.
+        """Return the application's text for a job category (``category.<name>``), or ``name`` itself if the application
+        has no such text.
         """
         return self.get(f"category.{name}", name)
 
@@ -114,8 +114,8 @@ class Texts:
         return sentence.format(**self._render_facts(reason.facts))
 
     def _english(self, code: str) -> str | None:
-        """Return the English sentence of a code if these texts are English texts for pages, in which a switch or a limit
-        has another name than in the stored sentence.
+        """Return the English sentence for a reason's code if these texts are English texts for dashboard pages. There,
+        a switch or a limit may have a different name than in the stored sentence. Return None for all other texts.
         """
         return CODES[code].english if self.language == "en" and self._names_keys and code in CODES else None
 
@@ -181,8 +181,8 @@ class Texts:
         return {name: self._fact(fact) for name, fact in facts.items()} | counts | self._names_of(facts)
 
     def _names_of(self, facts: Mapping[str, object]) -> dict[str, object]:
-        """Return the display names that the application gives to the switch, limit and window in ``facts``. The
-        result is empty unless these texts are for pages.
+        """Return the display names that the application gives to the switch, limit and window in ``facts``. The result
+        is empty unless these texts are for dashboard pages.
         """
         keys = {fact: f"{fact}_name.{facts[fact]}" for fact in NAMED if self._names_keys and fact in facts}
         return {fact: f"“{self._table[key]}”" for fact, key in keys.items() if key in self._table}

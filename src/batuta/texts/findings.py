@@ -20,8 +20,8 @@ def next_step_of(finding: Finding, texts: Texts) -> str:
 
 
 def next_on_page(finding: Finding, texts: Texts) -> str:
-    """Return the next step for a reader of the dashboard, without commands. The result is empty if a button on the page
-    is enough.
+    """Return the next step for a finding, worded for the dashboard, without terminal commands. The result is empty if a
+    button on the page is enough.
     """
     key = f"finding.{finding.says}.panel"
     return texts(key, **finding.facts) if texts.get(key, "") else ""
@@ -37,7 +37,9 @@ def causes_of(incident: Incident, texts: Texts) -> list[str]:
 
 
 def _message(cause: str, stored: object) -> str:
-    """Restore the message of a cause. If it cannot be restored, return the cause itself."""
+    """Return a cause's message as a reason, restored from its stored form. If it cannot be restored, return the cause
+    itself.
+    """
     if not isinstance(stored, Mapping):
         return cause
     return read_reason(cause, stored.get("code"), stored.get("facts"))

@@ -80,10 +80,10 @@ class AuthoriseFirst(APIRoute):
     """A route that checks the token before it reads the body. By default the framework would read and validate the body
     first.
 
-    The route object itself runs the checks that apply to every request. So ``create_api`` adds the object to the
-    application unchanged; otherwise the framework would build another object to add these checks. The route's
-    parameters are analysed at its first request, because analysing all routes at once would delay every start by half a
-    second.
+    The route object itself runs the checks that apply to every request. So ``create_api`` can add the object to the
+    application unchanged. If the application added these checks, the framework would build a second object for the
+    route. The route's parameters are analysed at its first request, because analysing all routes at once would delay
+    every start by half a second.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
@@ -97,9 +97,9 @@ class AuthoriseFirst(APIRoute):
         self._beginning = path.partition("{")[0]
 
     def matches(self, scope: MutableMapping[str, Any]) -> tuple[Match, MutableMapping[str, Any]]:
-        """Return whether and how the route matches the request. A path that does not start with the fixed beginning of
-        the route's path is rejected before the regular expression runs. This saves time, because the framework tries
-        the routes one after another, and an application may have a hundred routes.
+        """Return whether the route matches the request: fully, partially or not at all. A path that does not start with
+        the fixed beginning of the route's path is rejected before the route's regular expression runs. This saves time,
+        because the framework tries the routes one after another, and an application may have a hundred routes.
         """
         if not scope.get("root_path") and not scope["path"].startswith(self._beginning):
             return Match.NONE, {}
@@ -212,7 +212,8 @@ async def bearer(given: str, request: Request) -> tuple[str, Caller]:
 
 
 def make_sessions(settings: EngineSettings) -> Sessions:
-    """Return the object that signs sessions with SECRET_KEY and API_TOKEN. If either key changes, every session ends.
+    """Return the object that signs sessions with SECRET_KEY and API_TOKEN. If either of them changes, every session
+    ends.
 
     Without SECRET_KEY the signing key is random. API_TOKEN alone is not used as the key, because anyone with a cookie
     could then guess that token offline.
@@ -265,8 +266,8 @@ def _caller(token: Token) -> Caller:
 async def _refuse_foreign_pages(request: Request, state: ApiState, session: Session) -> None:
     """Refuse requests that other sites' pages trigger. Requests that change state need the CSRF token, because browsers
     attach the session cookie to requests from other sites too. A link on another site may open a page. A read by
-    another site's script or image is refused: the browser would hide the response from that site, but the access would
-    be recorded.
+    another site's script or image is refused: although the browser would hide the response from that site, the engine
+    would record an access that the user did not intend.
     """
     proof = state.sessions.proof(session)
     request.state.proof = proof
@@ -280,8 +281,8 @@ async def _refuse_foreign_pages(request: Request, state: ApiState, session: Sess
 
 
 def is_own_page(request: Request) -> bool:
-    """Return whether the request comes from one of this application's pages, according to the browser's headers. Behind
-    a proxy, the application's host name is in X-Forwarded-Host.
+    """Return whether the browser's headers say that the request comes from one of this application's pages. Behind a
+    proxy, the application's host name is in X-Forwarded-Host.
     """
     headers = request.headers
     if (site := headers.get("sec-fetch-site")) is not None:

@@ -1,8 +1,8 @@
 """The API's clients: their addresses, and their refused requests.
 
 Refused requests are counted by client and minute. Each count becomes one audit entry and one log line. A client above
-the limit gets 429 until the minute ends. A valid credential still works, so that an attacker behind the same proxy
-cannot lock out a person.
+the limit gets 429 until the minute ends. A valid credential still works, so that an attacker cannot lock out legitimate
+users behind the same proxy.
 
 The limit check must not wait for the database. The process therefore keeps digests of the credentials that it has
 accepted. While the limit is refusing requests, a loop also reads the digests of all valid tokens every 20 s. A session
@@ -84,7 +84,7 @@ class Clients:
         self._key = secrets.token_bytes(32)
 
     def address(self, scope: Scope) -> str:
-        """Return the client's address. If a trusted proxy sent the request, this is the address that the proxy
+        """Return the client's address. If a trusted proxy sent the request, return the address that the proxy
         reports.
         """
         peer = scope["client"][0] if scope.get("client") else ""
@@ -127,7 +127,7 @@ class Clients:
             _remember(self._ended, digest)
 
     def wait(self, client: str, credential: str) -> int:
-        """Return how many seconds a client above the limit must wait; 0 means that the credential may be checked
+        """Return how many seconds the client must wait before its credential is checked; 0 means that it may be checked
         now.
         """
         now = self._clock.now()

@@ -1,7 +1,7 @@
 """The HTTP server's connections: deadlines for clients, and a limit on open connections.
 
-A client can keep a connection busy although no request that could time out is running: it sends its headers slowly,
-sends the body of a refused request, or does not read the response.
+A client can occupy a connection although no request that could time out is running: it can send its headers slowly,
+keep sending the body of a refused request, or fail to read the response.
 """
 
 import asyncio
@@ -40,8 +40,8 @@ def make_limited_protocol(
     files.
 
     ``refused(address, status)`` is called for each request that is not HTTP (400), and for each connection that is
-    closed because its client was too slow or too many connections were open (408). ``limit`` refuses clients above
-    their limit of refused requests, before their requests are parsed.
+    closed because its client was too slow or too many connections were open (408). ``limit`` rejects requests from
+    clients that have exceeded their limit of refused requests, before the requests are parsed.
     """
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     limits = {"most": max(10, min(most, files - RESERVED_FILES)), "refused": staticmethod(refused), "limit": limit}
@@ -49,7 +49,9 @@ def make_limited_protocol(
 
 
 def _count_nothing(address: str, status: int) -> None:
-    """Do nothing with a refused request. This function replaces the counter if another program runs the server."""
+    """Ignore a refused request. This function stands in for the function that counts refused requests if an operator
+    serves the application with the ``uvicorn`` command instead of the engine's own server.
+    """
 
 
 class _LimitedProtocol(H11Protocol):
@@ -217,8 +219,8 @@ class _LimitedProtocol(H11Protocol):
 
     def _make_room(self) -> None:
         """Close one connection on which the server is waiting for the client. Connections of clients above their limit
-        of refused requests are closed first, then connections older than NEW_FOR, then idle connections, and among
-        equals the oldest. If there is no candidate, close this connection.
+        of refused requests are closed first, then connections older than NEW_FOR, then idle connections, and the oldest
+        first within each group. If no connection can be closed, close this connection.
         """
         new = self.loop.time() - NEW_FOR
         found = [each for each in self.connections if isinstance(each, _LimitedProtocol) and each._can_make_room]

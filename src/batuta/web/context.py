@@ -62,7 +62,7 @@ def state_of(connection: HTTPConnection) -> ApiState:
 
 
 def base_of(connection: HTTPConnection) -> str:
-    """Return the address of the dashboard's first page, including the path at which another application mounts the
+    """Return the address of the dashboard's first page, including the path prefix if another application mounts the
     API.
     """
     return f"{connection.scope.get('root_path', '')}{state_of(connection).prefix}"

@@ -1,8 +1,8 @@
 """The limit of refused requests per client: decides which requests from a client above the limit are refused, and
 builds the responses to them.
 
-The engine's own server refuses such a request when it has only the raw bytes of the request's head. Parsing the
-request, finding its route and checking its token would take most of the processor time that a refusal costs.
+The engine's own server refuses such a request as soon as it has the raw bytes of the request's head. Parsing the
+request, finding its route and checking its token would cost more processor time than the rest of the refusal.
 """
 
 import json

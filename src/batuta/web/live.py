@@ -59,7 +59,7 @@ class Parts:
 
     def since(self, earlier: "Parts") -> dict[str, str]:
         """Return the live elements that differ from ``earlier``. A list is returned as a whole only if rows were added,
-        removed or reordered.
+        removed or reordered; otherwise only its changed rows are returned.
         """
         moved = {id for id, rows in self.lists.items() if rows != earlier.lists.get(id)}
         inside = {row for id in moved for row in self.lists[id]}
@@ -162,13 +162,13 @@ class LiveViews:
                 del self._views[key]
 
     def refresh(self) -> None:
-        """Render every view immediately. Called because an operator changed something."""
+        """Render every view immediately. Called when an operator has changed something."""
         for view in self._views.values():
             view.due_at = self._clock.monotonic()
         self.wakeup.set()
 
     def doubt(self) -> None:
-        """Make every stream check its session before it sends the next change. Called because a session has ended."""
+        """Make every stream check its session before it sends the next change. Called when a session ends."""
         for view in self._views.values():
             for reader in view.readers:
                 reader.is_doubted = True

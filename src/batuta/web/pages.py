@@ -42,7 +42,7 @@ def coded(text: str) -> Markup:
 
 
 def breakable(name: str) -> Markup:
-    """Return HTML for a name, in which the browser may break the line after an underscore, a colon or a dot."""
+    """Return HTML for a name. The browser may break the line after an underscore, a colon or a dot in the name."""
     return Markup("<wbr>").join(re.findall(r"[^_:.]*[_:.]*", name)[:-1])
 
 

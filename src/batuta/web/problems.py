@@ -49,7 +49,9 @@ def unknown_job(name: str, nearest: str | None) -> Problem:
 
 
 async def refuse_unwritable(request: Request) -> None:
-    """Raise a problem if the request has characters that no database can store. Every route calls this function."""
+    """Raise a problem if the request contains characters that the databases cannot store. Every route calls this
+    function.
+    """
     said = [request.url.path, *(text for pair in request.query_params.multi_items() for text in pair)]
     if not all(map(is_writable, said)):
         raise Problem(400, "unwritable_parameter")
@@ -88,7 +90,7 @@ def answer(
 
 class Sentence(str):
     """One of the engine's sentences, with facts that are already masked. The whole sentence is not masked again,
-    because the mask could hide words of the engine's own text.
+    because masking could hide words of the engine's own text.
     """
 
     __slots__ = ()
@@ -103,8 +105,8 @@ def safe(facts: Mapping[str, object]) -> dict[str, object]:
 
 
 def texts_for(request: Request) -> Texts:
-    """Return the texts in the language chosen with ``?lang=`` or stored in its cookie, otherwise in the browser's
-    language.
+    """Return the texts in the language chosen with ``?lang=`` or, without this parameter, in the language stored in the
+    language cookie. If there is neither, use the browser's language.
     """
     state: ApiState = state_of(request)
     return state.texts[language_of(request, state.settings.batuta_lang)]

@@ -82,8 +82,8 @@ def hours(since: datetime, words: Words) -> list[Hour]:
 def missing_fires(jobs: Iterable[JobHealth], since: datetime, now: datetime) -> Iterator[tuple[str, datetime]]:
     """Yield the category and instant of each fire that the schedule expected but that has no row.
 
-    Every decided fire has a row, even a skipped or missed one. So a past fire is missing if it is later than its job's
-    last row.
+    Every fire that a scheduler has decided about has a row, even if the fire was skipped or missed. So a past fire is
+    missing if it is later than its job's last row.
     """
     for health in jobs:
         job, facts = health.job, health.facts

@@ -116,7 +116,7 @@ def show(
 
 
 def is_live(request: Request) -> bool:
-    """Return whether the page with which this request is answered is updated while it is open."""
+    """Return whether the page that responds to this request is updated while it is open in the browser."""
     return bool(getattr(request.state, "is_live", False))
 
 
@@ -164,8 +164,8 @@ class Acts:
     ) -> Markup:
         """Return a button that opens the action's form. The form shows what the action will do.
 
-        ``values`` fills in the form's fields. ``label`` is the key of a different button text, which may contain
-        ``{count}``. ``key`` is a keyboard shortcut.
+        ``values`` fills in the form's fields. If ``label`` is given, it is the key of the text to use as the button's
+        label instead of the default; this text may contain ``{count}``. ``key`` is a keyboard shortcut.
         """
         if not self.may(name):
             return Markup("")
@@ -258,8 +258,8 @@ def read_result(request: Request) -> Result | None:
 
 
 def _revealing(request: Request) -> Markup:
-    """Return the button that shows this page's personal data. If the user may not see the data, return an empty
-    string.
+    """Return the button that shows or hides this page's personal data. If the user may not see the data, return an
+    empty string.
     """
     if not includes(caller_of(request).scopes, Scope.PII):
         return Markup("")

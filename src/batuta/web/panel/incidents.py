@@ -1,5 +1,5 @@
-"""The incidents page, which shows a timeline of causes, restarts and recoveries, and on request the operators' actions;
-and its export as CSV.
+"""The incidents page and its export as CSV. The page shows a timeline of causes, restarts and recoveries and, on
+request, of operators' actions.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,8 +34,8 @@ _COLUMNS = ("started_at", "resolved_at", "seconds", "from", "to", "score", "sour
 
 
 class Happening(NamedTuple):
-    """A point on the timeline. ``kind`` is the text key of its title. ``codes`` are shown in code format; ``causes`` are
-    sentences.
+    """An event on the incidents page's timeline. ``kind`` is the text key of its title. ``codes`` are shown in code
+    format; ``causes`` are sentences.
     """
 
     at: datetime
@@ -74,7 +74,7 @@ def timeline(
     words: Words,
     known: Mapping[str, Action],
 ) -> list[Happening]:
-    """Return the points on the timeline, newest first."""
+    """Return the events on the timeline, newest first."""
     happenings = [each for incident in found for each in _of_incident(incident, words)]
     happenings += [
         Happening(
@@ -121,7 +121,7 @@ def grade(status: str, words: Words) -> str:
 
 
 async def incidents_file(request: Request) -> Response:
-    """Return the period's incidents as CSV."""
+    """Return the incidents in the requested period as CSV."""
     work, words = state_of(request).work, words_of(request)
     found = await work.observability.incidents.list_between(words.now - PERIOD, words.now, MOST_EXPORTED)
     await note_access(request, "export", count=len(found))

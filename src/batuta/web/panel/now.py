@@ -73,9 +73,9 @@ class ShownFinding(NamedTuple):
 
 
 class NotRun(NamedTuple):
-    """A job whose last expected fire did not run, and the reason. If a pause holds the job back, ``paused`` is the
-    pause's target in the form that the action ``resume`` accepts; otherwise ``paused`` is empty. ``job`` is empty if
-    everything is paused.
+    """A job whose last expected fire did not run, with the reason in ``why``. If a pause is holding the job back,
+    ``paused`` is the target of that pause, in the form that the action ``resume`` accepts; otherwise it is empty.
+    ``job`` is empty if everything is paused.
     """
 
     job: str
@@ -114,8 +114,8 @@ def show_findings(
 
 
 def _show(finding: Finding, words: Words, step: NextStep, titles: Mapping[str, str]) -> ShownFinding:
-    """Return one finding as the page shows it. Advice that names commands is for the terminal, so the page shows such
-    advice only if the finding has no page of its own.
+    """Return one finding as the page shows it. Advice that names commands is meant for the terminal, so the page shows
+    it only if no dashboard page exists for the finding.
     """
     whole = next_step_of(finding, words.texts)
     advice = next_on_page(finding, words.texts)
@@ -136,8 +136,8 @@ def next_step(finding: Finding, extension: Extension) -> NextStep:
     """Return the page to which the operator should go next, and the action that solves the problem if the dashboard has
     one.
 
-    ``finding_pages`` names the pages for the application's findings, by a finding's text key or source. Without such an
-    entry, the page is the screen that has the source's name.
+    ``finding_pages`` maps a finding's text key or source to the page for the application's finding. If it has no entry
+    for a finding, the page is the screen that has the same name as the finding's source.
     """
     facts, says = finding.facts, finding.says
     own = {screen.path.removeprefix("/"): screen.path for screen in extension.screens if screen.in_navigation}
@@ -181,7 +181,7 @@ def _step_of_queue(says: str, queue: str) -> NextStep:
 
 def jobs_not_run(seen: JobsSeen, words: Words) -> list[NotRun]:
     """Return the jobs whose last expected fire did not run: late jobs, missed fires, and jobs that a pause holds or
-    held. If everything is paused, return a single entry.
+    held. If everything is paused, return a single entry that stands for all jobs.
     """
     if (switch := _pause(PAUSE_ALL, seen)) is not None:
         return [NotRun("", switch.set_at, _why_paused(switch), "all:")]
@@ -203,7 +203,7 @@ def _not_run(health: JobHealth, seen: JobsSeen, words: Words) -> NotRun | None:
 
 
 def _pause(key: str, seen: JobsSeen) -> Switch | None:
-    """Return the pause with this key if it is in force."""
+    """Return the pause with this switch key, or None if that pause is not in force."""
     switch = seen.switches.get(key)
     is_in_force = switch is not None and switch.on and (switch.until is None or switch.until > seen.now)
     return switch if is_in_force else None

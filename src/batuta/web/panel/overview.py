@@ -287,7 +287,7 @@ def next_fires(job: Job, seen: JobsSeen, words: Words) -> list[NextFire]:
 
 @dataclass(frozen=True, slots=True)
 class WhyNot:
-    """The explanation why a job did not run at a given time of day."""
+    """An explanation of why a job did not run at a given time of day."""
 
     text: str
     execution: str | None = None

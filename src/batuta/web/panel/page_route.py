@@ -62,8 +62,8 @@ class PageRoute(AuthoriseFirst):
 
 
 def reading(request: Request) -> AbstractContextManager[None]:
-    """While the block is running, let a GET request use the connections that are reserved for pages. Any other request
-    (an action) uses the ordinary connections.
+    """While the block is running, let ``request`` use the database connections that are reserved for pages if it is a
+    GET request. Any other request (an action) uses the ordinary connections.
     """
     return state_of(request).work.connections.reading_for_pages() if request.method == "GET" else nullcontext()
 

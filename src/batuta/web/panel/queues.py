@@ -195,8 +195,8 @@ async def item(request: Request, name: str, id: str) -> HTMLResponse:
 
 
 async def current_stack(work: Batuta, owner: str | None, task: str, now: datetime) -> ShownStack | None:
-    """Return the newest stack that the process ``owner`` has reported for the asyncio task ``task``. Return None if
-    there is no recent stack.
+    """Return the stack that the process ``owner`` last reported for the asyncio task ``task``. Return None if no stack
+    was reported recently.
     """
     place = None if owner is None else short(owner)
     signs = await work.beats.read_signs(within=FORGOTTEN_AFTER, now=work.now()) if place else None
@@ -231,7 +231,9 @@ def require_queue(work: Batuta, name: str) -> SqlQueue:
 
 
 def read_filter(query: Mapping[str, str], depth: Depth, now: datetime) -> ItemFilter:
-    """Parse the filter in the page's address. Without a state, the page shows the dead items if there are any."""
+    """Parse the item filter in the page's address. If the address names no state, the page shows the dead items if
+    there are any.
+    """
     given = query.get("estado", "")
     otherwise = ItemState.DEAD if depth.dead else ItemState.READY
     signature = query.get("erro", "")
@@ -256,7 +258,9 @@ def write_query(asked: ItemFilter, query: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_place(text: str) -> Place | None:
-    """Parse a page's position from its address. Return None if the text is not a position."""
+    """Parse the position in the item list at which a page begins, as written in the page's address. Return None if the
+    text is not a position.
+    """
     found = _PLACE.fullmatch(text)
     try:
         return None if found is None else Place(instant(int(found[1])), found[2])
@@ -319,13 +323,13 @@ def state_of_item(row: Mapping[str, Any], table: QueueTable) -> str:
 
 
 def engine_columns(table: QueueTable) -> frozenset[str]:
-    """Return the columns that the engine fills. All other columns contain the application's data."""
+    """Return the columns of a queue table that the engine fills. All other columns contain the application's data."""
     named = (getattr(table, field) for field in table.__dataclass_fields__)
     return frozenset({*(each for each in named if isinstance(each, str)), "name", "progress"}) - {table.result}
 
 
 def story(row: Mapping[str, Any], table: QueueTable, state: str) -> list[Moment]:
-    """Return an item's timeline: when it was created, became due, started and crashed, and its end."""
+    """Return an item's timeline: when it was created, became due, started, crashed and ended."""
     created, due = row[table.created_at], hide_unknown_due(row[table.available_at])
     started = row.get(table.started_at) if table.started_at else None
     moments = [Moment("created", created, "ok")]

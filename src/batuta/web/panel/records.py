@@ -67,8 +67,8 @@ async def processes(request: Request) -> HTMLResponse:
 
 
 def restarts_of(beats: Sequence[Beat], restarts: Sequence[Restart]) -> dict[str, Restart]:
-    """Return the restart that began each process, by worker id. A restart begins the first process of its role and host
-    that started after it.
+    """Return the restart that led to each process, by worker id. This is matched as follows: a restart led to the first
+    process with the same role and host that started after it.
     """
     found = {}
     for restart in sorted((each for each in restarts if each.loop is None), key=lambda each: each.at):
@@ -85,8 +85,8 @@ def restarts_of(beats: Sequence[Beat], restarts: Sequence[Restart]) -> dict[str,
 
 
 def process_states(beats: Sequence[Beat], restarts: Iterable[Restart], now: datetime) -> dict[str, str]:
-    """Return the state of each process, by worker id. A process has ended, even if its last heartbeat is recent, if its
-    restart was recorded after that heartbeat, or if this host's kernel confirms that it no longer exists.
+    """Return the state of each process, by worker id. Even a process with a recent heartbeat is treated as ended if its
+    restart was recorded after that heartbeat, or if this host's kernel reports that the process no longer exists.
     """
     ends: dict[tuple[str | None, int | None], datetime] = {
         (each.host, each.pid): each.at for each in restarts if each.loop is None
@@ -143,7 +143,7 @@ async def audit_file(request: Request) -> Response:
 
 
 def describe(entry: Entry, words: Words) -> str:
-    """Return an entry's facts in the user's language and time zone, with personal data masked."""
+    """Return the facts of an audit-log entry in the user's language and time zone, with personal data masked."""
     after = entry.after if isinstance(entry.after, dict) else None
     if after is None:
         sides = (entry.before, entry.after)
@@ -160,8 +160,8 @@ def title_of(action: str, actions: Mapping[str, Action], words: Words) -> str:
 
 
 def subject_of(entry: Entry, words: Words) -> str:
-    """Return the object of an entry, with personal data masked. A switch and a pause have the name that other pages
-    show.
+    """Return the object of an audit-log entry, with personal data masked. Switches and pauses are shown under the same
+    names as on other pages.
     """
     texts = words.texts
     if known := texts.get(f"switch_name.{entry.subject}", ""):

@@ -34,7 +34,7 @@ def wants_events(request: Request) -> bool:
 
 async def open_stream(request: Request, page: Page) -> Response:
     """Return a streaming response with all further changes to a page, or an empty response (204) if the page cannot be
-    updated live. The caller must check the access first.
+    updated live. The caller must first check that the user may access the page.
     """
     state = state_of(request)
     views = state.live

@@ -14,8 +14,8 @@ LEAST = 3.0  # minimum width of a period
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A period on the timeline. ``kind`` determines its text and its pattern: planned, waited, earlier, ran or
-    rests.
+    """A period of time on the timeline. ``kind`` is planned, waited, earlier, ran or rests, and determines the period's
+    text and fill pattern.
     """
 
     kind: str
@@ -44,8 +44,8 @@ def periods_of(
     attempts: int,
     is_running: bool,
 ) -> list[Period]:
-    """Return the periods of an item or an execution in chronological order. If it has not ended, the last period lasts
-    until now.
+    """Return the periods of an item or an execution in chronological order. If the item or execution has not ended, its
+    last period extends to the current time.
     """
     ready = created if due is None or attempts else max(created, due)
     found = [Period("planned", created, min(ready, now))]

@@ -31,7 +31,9 @@ class Words:
         return None if reason is None else self.texts.reason(reason)
 
     def window(self, name: str) -> str:
-        """Return the application's name for a window (``window_name.<name>``), or the key of the window."""
+        """Return the application's display name for a window (``window_name.<name>``), or the window's key if it has no
+        display name.
+        """
         return self.texts.get(f"window_name.{name}", name)
 
     def plural(self, key: str, count: int) -> str:
@@ -71,7 +73,7 @@ class Words:
         return f"{self.local(instant):%H:%M:%S}"
 
     def whole(self, instant: datetime) -> str:
-        """Format the date with year, time and offset, for a tooltip."""
+        """Format an instant in full for a tooltip: date with year, time and UTC offset."""
         local = self.local(instant)
         return f"{self.weekday(local.isoweekday() % 7)} {self.texts.second(local)} {local:%z}"
 
@@ -111,7 +113,9 @@ _WORKING_DAYS = frozenset(range(1, 6))
 
 
 def in_words(cron: Schedule, words: Words) -> str | None:
-    """Return a cron expression as a phrase, or None if the page should show the schedule's own text instead."""
+    """Return a phrase for a cron schedule. Return None if there is no simple phrase, so that the page shows the
+    schedule's own text instead.
+    """
     if not isinstance(cron, Cron) or cron.seconds != (0,):
         return None
     days = _days(cron, words)
@@ -154,7 +158,9 @@ def _times(cron: Cron, words: Words, *, every_day: bool) -> str | None:
 
 
 def _step(numbers: tuple[int, ...], end: int) -> int | None:
-    """Return N if the cron field ``*/N`` matches exactly these numbers, otherwise None."""
+    """Return the step N for which the cron field ``*/N`` matches exactly these numbers, or None if there is no such
+    step.
+    """
     step = numbers[1] - numbers[0]
     return step if numbers == tuple(range(0, end, step)) and end % step == 0 else None
 

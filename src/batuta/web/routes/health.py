@@ -1,5 +1,5 @@
-"""``/health`` and the routes below it. Every response has the status 200 and reports the health in its body;
-``?strict=1`` makes the status report the health too.
+"""``/health`` and the routes below it. Every response has the status 200 and reports the health in its body; with
+``?strict=1`` the status is 503 if the health is bad.
 
 ``/health/alerts``, ``/health/score`` and an application's pages are computed at most every 15 s and cached;
 ``timestamp`` is when they were computed. ``/health/jobs`` assesses every job in the timetable by its expected fires.
@@ -83,8 +83,8 @@ async def score(request: Request, response: Response, strict: bool = False) -> d
 
 @pages.get("/health/{name}", operation_id="health_page")
 async def page(request: Request, response: Response, name: str, strict: bool = False) -> dict[str, Any]:
-    """Return the application's health page with this name. The page is computed at most once every 15 s, unless it sets
-    another interval.
+    """Return the application's health page with this name. The page is computed at most once every 15 s, unless the
+    application sets a different interval for it.
     """
     health = state_of(request).work.health
     document = await health.page(name)

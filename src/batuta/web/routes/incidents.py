@@ -78,8 +78,8 @@ async def incident_stats(request: Request, days: Days = 30) -> dict[str, Any]:
     responses={200: {"description": "The incident that was open"}},
 )
 async def write_incident(request: Request, response: Response, body: IncidentBody) -> dict[str, Any]:
-    """Record an incident by hand. A change to critical opens an incident; a change from critical closes the open
-    incident from the same source.
+    """Record an incident by hand. A change in health to critical opens an incident; a change from critical to another
+    grade closes the open incident from the same source.
 
     Any other change is recorded as a note.
     """

@@ -1,4 +1,6 @@
-"""The routes for job endpoints. The scheduler, or an operator with curl, runs a job with ``POST /jobs/<endpoint>``."""
+"""The routes for job endpoints. The scheduler or an operator (for example with curl) runs a job by sending ``POST
+/jobs/<endpoint>``.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace

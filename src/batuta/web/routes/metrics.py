@@ -1,7 +1,7 @@
 """The route ``/metrics`` in the Prometheus format.
 
 Every process serves its own counters: the API process at its own address, all others at BATUTA_METRICS_PORT. Only the
-API process serves values from the database, so a sum over all processes contains each of these values once.
+API process serves values from the database, so a sum over all processes includes each database value only once.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -80,7 +80,7 @@ _PROBLEM = {
 
 
 def describe(api: FastAPI, open_routes: frozenset[str]) -> None:
-    """Replace ``api.openapi`` with a function that adds scopes and problem responses."""
+    """Replace ``api.openapi`` with a function that adds scopes and problem responses to the OpenAPI document."""
     plain = api.openapi
 
     def openapi() -> dict[str, Any]:

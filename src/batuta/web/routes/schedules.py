@@ -1,4 +1,4 @@
-"""The routes ``/schedules``: schedules in the database, each of which enqueues a task."""
+"""The routes ``/schedules``: schedules that are stored in the database. Each of them enqueues a task when it fires."""
 
 from collections.abc import Awaitable
 from typing import Annotated, Any, TypeVar
@@ -71,7 +71,7 @@ async def schedules(request: Request) -> dict[str, Any]:
 
 @router.post("/schedules", operation_id="create_schedule", status_code=201, responses=ANSWERS)
 async def create(request: Request, body: NewScheduleBody) -> dict[str, Any]:
-    """Create a schedule. Each fire enqueues its task."""
+    """Create a schedule. Each time the schedule fires, its task is enqueued."""
     return describe(await _answer(_of(request).create(body.name, by=_caller(request), **body.options())))
 
 
@@ -90,19 +90,19 @@ async def delete(request: Request, name: Name) -> dict[str, Any]:
 
 @router.post("/schedules/{name}/pause", operation_id="pause_schedule", responses=ANSWERS)
 async def pause(request: Request, name: Name) -> dict[str, Any]:
-    """Stop a schedule until it is resumed."""
+    """Pause a schedule. It does not fire until it is resumed."""
     return describe(await _answer(_of(request).pause(name, by=_caller(request))))
 
 
 @router.post("/schedules/{name}/resume", operation_id="resume_schedule", responses=ANSWERS)
 async def resume(request: Request, name: Name) -> dict[str, Any]:
-    """Let a paused schedule fire again, starting now."""
+    """Resume a paused schedule, so that it fires again from now on."""
     return describe(await _answer(_of(request).resume(name, by=_caller(request))))
 
 
 @router.post("/schedules/{name}/backfill", operation_id="backfill_schedule", responses=ANSWERS)
 async def backfill(request: Request, name: Name, body: BackfillBody) -> dict[str, Any]:
-    """Enqueue the task for every past fire in a range that has not run."""
+    """Enqueue the schedule's task for every past fire in the given range that has not run."""
     count = await _answer(_of(request).backfill(name, body.since, body.until, by=_caller(request)))
     return {"name": name, "fires": count}
 
@@ -116,7 +116,8 @@ def _caller(request: Request) -> str:
 
 
 async def _answer(acting: Awaitable[T]) -> T:
-    """Await a change to a schedule. If the change is refused, raise a problem with the reason.
+    """Await ``acting``, which changes a schedule, and respond with its result. If the change is refused, raise a
+    problem with the reason.
 
     The status is 409 instead of 422, because 422 means that a request violates the OpenAPI document, which cannot
     describe cron expressions and task names.

@@ -1,4 +1,4 @@
-"""The routes for tasks: search by tag and key, the status of one task, and its cancellation."""
+"""The routes for tasks: find tasks by tag and key, show the state of a task, and cancel a task."""
 
 from collections.abc import Mapping
 from dataclasses import asdict

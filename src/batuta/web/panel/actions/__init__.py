@@ -1,1 +1,1 @@
-"""The actions of the dashboard, by subject. ``perform`` shows and performs an action."""
+"""The dashboard's actions, one module per subject. The module ``perform`` shows and performs an action."""

@@ -373,12 +373,12 @@ def _target(call: ActionCall) -> str:
 
 
 def _title(action: str, call: ActionCall) -> str:
-    """Return the text key of the form's title, which names the target."""
+    """Return the text key of the form's title. The title names the action's target."""
     return f"panel.act.{action}_{'all' if call.values['alvo'] == 'all:' else 'target'}"
 
 
 def _word(values: Mapping[str, str]) -> str:
-    """Return the target in the form that the command line accepts."""
+    """Return the action's target in the form that the command line accepts."""
     return values["alvo"].removesuffix(":")
 
 

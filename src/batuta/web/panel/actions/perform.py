@@ -162,8 +162,8 @@ def _follow(request: Request, action: Action, call: ActionCall, result: ActionRe
 
 
 def _show_secret(request: Request, action: Action, call: ActionCall, result: ActionResult, back: str) -> Response:
-    """Return a page that shows the secret that the action created, such as a new token. A redirect would have to store
-    the secret in a cookie.
+    """Return a page with the secret that the action created, such as a new token. The response is not a redirect,
+    because a redirect would have to store the secret in a cookie.
     """
     content = {
         "title": call.texts(action.label),
@@ -176,7 +176,9 @@ def _show_secret(request: Request, action: Action, call: ActionCall, result: Act
 
 
 def _command(action: Action, call: ActionCall) -> str:
-    """Return the command line that does the same as the action, or an empty string. Private values are omitted."""
+    """Return the command line that does the same as the action, or an empty string if there is no such command. Private
+    values are omitted.
+    """
     if action.command is None:
         return ""
     private = {each.name for each in action.fields if each.is_private}

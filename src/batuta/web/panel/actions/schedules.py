@@ -1,4 +1,4 @@
-"""The page for the schedules in the database, and the actions that create, change, pause, back-fill and delete them."""
+"""The page for the schedules in the database, and the actions that create, change, pause, backfill and delete them."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress

@@ -67,7 +67,9 @@ def state_of_token(token: Token, now: datetime) -> str:
 
 
 def role_of(token: Token) -> Role | None:
-    """Return the role that has exactly the token's scopes, ignoring ``pii``, or None if no role has these scopes."""
+    """Return the role whose scopes are exactly the token's scopes, apart from ``pii``. Return None if there is no such
+    role.
+    """
     return next((role for role in Role if role.scopes == token.scopes - {Scope.PII}), None)
 
 
