@@ -40,8 +40,8 @@ EVERY_SCOPE = frozenset(Scope)
 
 
 class Role(StrEnum):
-    """The usual sets of scopes for people. Each role includes all scopes of the previous role. No role has the scope
-    ``pii``.
+    """The usual sets of scopes for human users. Each role includes all scopes of the previous role. No role has the
+    scope ``pii``.
     """
 
     READER = "reader"

@@ -1,5 +1,5 @@
-"""Receives calls to job endpoints. A call whose idempotency key is already known is not run again. Calls for the same
-work run one at a time. Every call has a deadline.
+"""Receives calls to job endpoints. A call whose idempotency key is already known is not run again. Calls that do the
+same work run one at a time. Every call has a deadline.
 
 The receiver stores each call through ``JobCalls``. A repeated key therefore gets the first reply, and no two processes
 run the same work at the same time.
@@ -36,7 +36,7 @@ class CallOpened:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The key was used by an earlier call, whose reply is stored."""
+    """An earlier call used the same key, and its reply is stored."""
 
     response_code: int
     response: Mapping[str, Json]

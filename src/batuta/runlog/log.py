@@ -55,7 +55,7 @@ class Controls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """The state of the requested jobs, as read from the database at the instant ``now``."""
+    """The state of the jobs that the caller asked for, as read from the database at the instant ``now``."""
 
     now: datetime
     controls: Controls
@@ -141,9 +141,9 @@ class ExecutionLog(Protocol):
         """Activate the timetable of ``expected`` and record its jobs. Return the jobs that are new or have a changed
         schedule. Return None, without writing, if the state was not as expected.
 
-        The schedules of the returned jobs begin now; after a change of profile, they begin at the instant of that
-        change. Older due fires of these jobs become missed rows. If this timetable is the newest, jobs that it does not
-        contain are no longer scheduled. An older timetable leaves these jobs unchanged.
+        The schedules of the returned jobs take effect now or, if an operator has changed the profile or a window, at
+        the instant of that change. Older due fires of these jobs are recorded as missed. If this timetable is the
+        newest, jobs that it does not contain are no longer scheduled. An older timetable leaves these jobs unchanged.
         """
 
     async def controls(self) -> Controls: ...
@@ -154,8 +154,8 @@ class ExecutionLog(Protocol):
         """Decide which due fires run, and claim those fires in the same transaction. Until the transaction ends, no
         other scheduler can make decisions for these jobs.
 
-        A fire that another scheduler has already opened is skipped and gets no second row, because (job, instant) is a
-        unique key.
+        A fire for which another scheduler has already opened a run is skipped. It cannot get a second row, because
+        (job, instant) is a unique key.
         """
 
     async def look(self) -> Ledger:

@@ -191,8 +191,9 @@ def period(cron: Schedule, zone: ZoneInfo) -> timedelta:
 
 
 def _least_period(cron: Cron) -> timedelta:
-    """Return a lower bound for the result of ``period``, which stops searching when it reaches this bound: the smallest
-    distance between two values of the seconds field or, if that field has only one value, of the minutes field.
+    """Return a lower bound for the result of ``period``: the smallest distance between two values of the seconds field
+    or, if that field has only one value, of the minutes field. The function ``period`` stops its search when it reaches
+    this bound.
     """
     values, unit = (cron.seconds, timedelta(seconds=1)) if len(cron.seconds) > 1 else (cron.minutes, MINUTE)
     following = (*values[1:], values[0] + 60)
@@ -200,8 +201,8 @@ def _least_period(cron: Cron) -> timedelta:
 
 
 def default_sla(every: timedelta) -> timedelta:
-    """Return the default SLA for a schedule with the period ``every``: the longest acceptable time between a fire and a
-    successful run.
+    """Return the default SLA (the longest acceptable time between a fire and a successful run) for a schedule with the
+    interval ``every`` between fires.
     """
     return _AGREED.get(every, 3 * every)
 

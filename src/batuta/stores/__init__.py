@@ -1,4 +1,4 @@
-"""Database drivers and stores. ``connect`` selects the driver by the URL; the rest of the engine uses only the
+"""Database drivers and stores. ``connect`` selects the driver by the URL; all other code in the engine uses only the
 interface in ``sql.database``.
 """
 

@@ -29,8 +29,8 @@ class Holder(Protocol):
     def name(self) -> str: ...
 
     async def renew_leases(self) -> bool:
-        """Renew every lease, and stop the work whose lease is lost. Return whether a locked row prevented any
-        renewal.
+        """Renew every lease, and stop the work whose lease is lost. Return true if at least one lease could not be
+        renewed because its row was locked.
         """
 
 

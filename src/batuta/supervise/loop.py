@@ -64,8 +64,8 @@ class Wakeup:
     """Wakes a loop that is waiting for its next tick. Any code on the event loop may set the wake-up. If the wake-up is
     set during a tick, the next tick follows immediately.
 
-    Unlike an asyncio.Event, a wake-up can be used on several event loops, one after another. This is needed because a
-    program may run its roles again on a new event loop.
+    Unlike an asyncio.Event, a wake-up can be used on several event loops, one after another. A program may run its
+    roles a second time on a new event loop, which would not work with an asyncio.Event.
     """
 
     def __init__(self) -> None:

@@ -66,7 +66,9 @@ class LoopState:
         return self.stuck_tick is not None and self.stuck_tick.cancels >= MOST_CANCELS
 
     def count_restart(self, now: float) -> int:
-        """Count a restart, and return the number of restarts since the last healthy period, including this one."""
+        """Count a restart. Return how many restarts, including this one, have happened since the loop last ran for
+        ``healthy_after`` without a restart.
+        """
         if self._lately and now - self._lately[-1] >= self.policy.healthy_after.total_seconds():
             self._lately.clear()
         self._lately.append(now)

@@ -1,4 +1,4 @@
-"""Job targets: one calls a function in this process, and one protects another target with a circuit breaker."""
+"""Two job targets: one calls a function in this process, and the other wraps any target in a circuit breaker."""
 
 import asyncio
 import inspect
@@ -193,7 +193,8 @@ def report_of(ending: Ending) -> EffectReport | None:
 
 def _refusal(run: Run, hold: Hold) -> Ending:
     """Return the outcome of a delivery that the circuit breaker held back: skipped or, if the run was taken over from
-    another process, an error. Such a run may already have been delivered, so it must not be recorded as skipped.
+    another process, an error. A run that was taken over may already have been delivered, so it must not be recorded as
+    skipped.
     """
     if run.execution.attempt > 1:
         return Ending(status=Status.ERROR, error=hold.reason)

@@ -1,5 +1,4 @@
-"""Middleware for enqueueing tasks: a generator that receives the new calls and yields them, either unchanged or
-changed.
+"""Middleware for enqueueing tasks: a generator that receives the new calls and yields them, with or without changes.
 
     @work.around_enqueue
     def tag(new: NewCalls) -> Iterator[NewCalls]:

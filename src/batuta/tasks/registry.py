@@ -1,4 +1,4 @@
-"""An application's tasks by name, the queue table that stores their calls, and the status of a call."""
+"""The registry of an application's tasks, the queue table that stores calls to them, and the status of a call."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterator

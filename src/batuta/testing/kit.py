@@ -118,7 +118,7 @@ class Kit:
     @contextmanager
     def inline(self) -> Iterator[None]:
         """While the block is running, run each task as soon as it is enqueued. Calls enqueued inside a transaction
-        still wait for ``drain``, and so does the end of a batch.
+        still run only in ``drain``, and batches still end only there.
         """
         service, is_draining = self.work.tasks, False
         put = service.put

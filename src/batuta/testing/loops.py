@@ -58,8 +58,8 @@ TURNS = 20
 
 
 def loops_of(work: Batuta, role: str = "worker") -> dict[str, tuple[Loop, LoopPolicy]]:
-    """Return every loop of a process role (such as ``worker``) by name, each with its policy. The result contains both
-    the registered loops and the engine's own loops.
+    """Return all loops of a process role such as ``worker``, as a mapping from the loop's name to the loop and its
+    policy. The result contains both the registered loops and the engine's own loops.
     """
     return {each.loop.name: (each.loop, each.policy) for each in work.supervisor(role).running}
 

@@ -192,8 +192,8 @@ async def identify(request: Request, state: ApiState) -> Caller:
 
 
 async def bearer(given: str, request: Request) -> tuple[str, Caller]:
-    """Check a bearer token. Return the token's id, in the form that sessions store, and the caller with the token's
-    scopes.
+    """Check a bearer token. Return two values: the token's id, in the form that sessions store, and the caller, who has
+    the token's scopes.
     """
     state = state_of(request)
     master = state.settings.api_token

@@ -173,7 +173,7 @@ class _LimitedProtocol(H11Protocol):
     @property
     def is_waiting(self) -> bool:
         """Whether no request is in progress because the server is waiting for the headers of the next request, or for
-        the rest of a request to which it has already responded.
+        the remaining body of a request to which it has already responded.
         """
         return self.conn.their_state is h11.IDLE or (
             self.conn.their_state is h11.SEND_BODY and self.conn.our_state not in (h11.SEND_RESPONSE, h11.SEND_BODY)

@@ -2,7 +2,7 @@
 builds the responses to them.
 
 The engine's own server refuses such a request as soon as it has the raw bytes of the request's head. Parsing the
-request, finding its route and checking its token would cost more processor time than the rest of the refusal.
+request, finding its route and checking its token would cost more processor time than all other work for the refusal.
 """
 
 import json

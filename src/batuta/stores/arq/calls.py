@@ -77,8 +77,8 @@ def redis_timeout() -> asyncio.Timeout:
 
 
 async def current_call(redis: ArqRedis, lease: Lease) -> CallId:
-    """Return the task's call that is in progress or whose outcome has not been settled. If the task has no such call,
-    create one, make it the current call and return it.
+    """Return the task's current call, which is in progress or has an outcome that is not settled yet. If the task has
+    no current call, create one and return it.
     """
     key, call = _call_key(lease.id), call_of(lease)
     if await redis.set(key, call, nx=True, ex=CURRENT_FOR):

@@ -176,7 +176,7 @@ class ArqRelay:
 
     def _client(self) -> ArqRedis:
         """Return the Redis client, which connects when it sends its first command. The client is stored before it
-        connects, so that ``close`` also closes a connection whose caller was cancelled.
+        connects, so that ``close`` also closes its connection if the caller is cancelled while it connects.
         """
         if self._redis is None:
             self._redis = _limit_answers(self._make_client())

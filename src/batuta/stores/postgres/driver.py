@@ -314,8 +314,8 @@ class PostgresDatabase(Transaction):
 
     @asynccontextmanager
     async def _connection(self, is_done: Callable[[], bool] = lambda: True) -> "AsyncIterator[Pooled]":
-        """Yield a connection from the pool. At the end of the block, ``is_done`` tells whether everything is committed;
-        if it returns False, the transaction is rolled back.
+        """Yield a connection from the pool. At the end of the block, the function ``is_done`` is called: if it returns
+        False, a transaction is still open and is rolled back.
         """
         pool = self._pool
         if pool is None:

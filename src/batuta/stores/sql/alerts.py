@@ -1,5 +1,5 @@
 """Stores alerts in ``health_causes`` and ``alertas_enviados``, incidents in ``health_incidents``, and the lease that
-lets one process at a time decide about alerts.
+lets only one process at a time decide which alerts to send.
 """
 
 from collections.abc import Callable, Sequence

@@ -88,7 +88,9 @@ class ConnectionLimits:
 
 
 class ChangeListener(Protocol):
-    """Receives notifications about new work from any process. The owner calls ``probe`` every ``period``."""
+    """Receives notifications about new work from any process. The owner calls ``probe`` once in every interval
+    ``period``.
+    """
 
     period: timedelta
 
@@ -197,8 +199,8 @@ class Database(Transaction, Protocol):
 
 
 class Held:
-    """Raises an error if an asyncio task opens a second transaction while its first one is open, because the two could
-    deadlock.
+    """Raises an error if an asyncio task opens a second transaction while its first one is open, because the two
+    transactions could deadlock.
     """
 
     def __init__(self) -> None:

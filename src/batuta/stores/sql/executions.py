@@ -222,8 +222,8 @@ class SqlExecutionLog:
         return replace(opened, replaced=replaced) if replaced else opened
 
     async def _end_replaced(self, transaction: Transaction, jobs: Collection[str], now: datetime) -> frozenset[str]:
-        """Close the execution-log rows of these jobs' current runs. The process that is executing such a run cancels it
-        at the next lease renewal.
+        """Close the execution-log rows of the current runs of these jobs, because new runs replace them. The process
+        that is executing such a run cancels it at the next lease renewal.
         """
         if not jobs:
             return frozenset()

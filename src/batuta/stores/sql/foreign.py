@@ -8,7 +8,7 @@ changes are committed together or not at all.
 ``enqueue_in`` takes an asyncpg connection, an async psycopg connection, an SQLAlchemy ``AsyncSession`` or
 ``AsyncConnection``, or one of the engine's own transactions. ``enqueue_in_sync`` takes a psycopg, sqlite3 or Django
 connection, or an SQLAlchemy ``Session`` or ``Connection``. The engine executes its statements through the object that
-it is given, and neither commits nor rolls back.
+the caller passes, and neither commits nor rolls back.
 """
 
 import re

@@ -55,9 +55,7 @@ class SqlLogLines:
         ]
 
     def _read(self, stored: str) -> str:
-        """Return a log line with its text decrypted. If the text cannot be decrypted, return the reason in its
-        place.
-        """
+        """Return a log line with its text decrypted. If the text cannot be decrypted, replace it with the reason."""
         try:
             return str(self._encryption.decrypt(stored, ABOUT))
         except EncryptionError as error:

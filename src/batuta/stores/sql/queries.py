@@ -69,8 +69,8 @@ def load_all(file: Path, dialect: Dialect) -> tuple[Query, ...]:
 def load_text(
     queries: type[SomeQueries], text: str, name: str, dialect: Dialect, written_for: Sequence[Dialect] = DIALECTS
 ) -> SomeQueries:
-    """Load queries from a string in the same way as ``load_queries`` does from a file. ``written_for`` lists the
-    dialects for which the string must define every query.
+    """Load queries from a string in the same way as ``load_queries`` does from a file. The string must define every
+    query for each of the dialects in ``written_for``.
     """
     loaded: SomeQueries = _load(queries, text, name, dialect, tuple(written_for))
     return loaded

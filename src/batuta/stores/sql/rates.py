@@ -81,8 +81,8 @@ class SqlRates:
         return counts
 
     async def prune(self, *, spare: timedelta = timedelta(0), limit: int) -> int:
-        """Delete at most ``limit`` tokens whose retention ended more than ``spare`` ago, and return how many were
-        deleted.
+        """Delete at most ``limit`` tokens whose retention ended longer ago than the duration ``spare``, and return how
+        many were deleted.
         """
         async with self._database.snapshot() as snapshot:
             now = await self._now(snapshot)

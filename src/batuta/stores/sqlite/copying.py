@@ -64,8 +64,8 @@ def migrations_in(file: Path) -> tuple[Applied, ...]:
 
 
 class OldDatabase(Reading):
-    """Reads the database that is being replaced, which is locked against other processes. After the restore, its file
-    is kept under another name.
+    """Reads the database that a restore replaces. The database is locked against other processes. After the restore,
+    its file is kept under a different name.
     """
 
     def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
@@ -83,8 +83,8 @@ def hold(file: Path, clock: Clock, *, force: bool) -> Iterator[OldDatabase | Non
     """Lock the database at ``file`` against all other processes while the block runs, and yield the database for
     reading.
 
-    Yields None if there is no database or, with ``force``, if the database is too damaged to be read. While another
-    process has the database open, the lock cannot be taken, even with ``force``.
+    Yields None if there is no database or, with ``force``, if the database is too damaged to be read. The lock cannot
+    be acquired while another process has the database open, even with ``force``.
     """
     if not file.exists() or file.stat().st_size == 0:
         yield None
@@ -146,7 +146,7 @@ def unpack(chunks: Iterator[bytes], target: Path) -> None:
 
 
 def replace(restored: Path, file: Path, kept: Path) -> Path | None:
-    """Rename the restored database to ``file`` in one step. Keep the old file under the name ``kept``, and return
+    """Atomically rename the restored database to ``file``. Keep the old file under the name ``kept``, and return
     ``kept``; return None if there was no old file.
     """
     with translate_errors(str(restored)), closing(sqlite3.connect(restored, isolation_level=None)) as connection:

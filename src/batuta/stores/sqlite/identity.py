@@ -4,8 +4,8 @@ A process can keep reading and writing an unlinked file, but no other process se
 before it acknowledges the write, the writer compares the device and inode of the path with those of the open file.
 
 The write-ahead log (``-wal``) and its index (``-shm``) are compared as well, because SQLite opens them by name. If one
-of them is deleted, a process that starts later creates a new file and does not see the changes of processes that hold
-the old file. If the path is a symbolic link, SQLite keeps the log and its index next to the link's target.
+of them is deleted, a process that starts later creates a new file and does not see changes that processes with the old
+file open have made. If the path is a symbolic link, SQLite keeps the log and its index next to the link's target.
 """
 
 import os

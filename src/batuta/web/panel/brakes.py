@@ -156,7 +156,9 @@ def _circuit_of(reason: str) -> str | None:
 
 
 async def _count_waiting(work: Batuta, target: str) -> int:
-    """Return the number of jobs or items that a pause holds back: a category's jobs, or a queue's due items."""
+    """Return how many jobs and due items a pause of ``target`` holds back. The target is a job, a category, a queue or
+    everything.
+    """
     kind, _, name = target.partition(":")
     if kind == "queue":
         return (await work.queues[name].depth()).due

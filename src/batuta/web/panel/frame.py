@@ -228,7 +228,7 @@ def here(request: Request) -> str:
 
 def result_cookie(state: ApiState) -> str:
     """Return the name of the cookie that contains an action's result. With HTTPS, the name has the prefix ``__Host-``,
-    because browsers let no other host set such a cookie.
+    because browsers do not let any other host set a cookie with this prefix.
     """
     return SECURE_RESULT_COOKIE if state.settings.has_https else RESULT_COOKIE
 

@@ -1,4 +1,6 @@
-"""The first page: one sentence about overall health, the key figures, and the next step for each finding."""
+"""The dashboard's first page: one sentence about overall health, the key figures, and the next step for each
+finding.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -180,8 +182,8 @@ def _step_of_queue(says: str, queue: str) -> NextStep:
 
 
 def jobs_not_run(seen: JobsSeen, words: Words) -> list[NotRun]:
-    """Return the jobs whose last expected fire did not run: late jobs, missed fires, and jobs that a pause holds or
-    held. If everything is paused, return a single entry that stands for all jobs.
+    """Return the jobs whose last expected fire did not run: late jobs, jobs with missed fires, and jobs that a pause is
+    holding back or has held back. If everything is paused, return a single entry that stands for all jobs.
     """
     if (switch := _pause(PAUSE_ALL, seen)) is not None:
         return [NotRun("", switch.set_at, _why_paused(switch), "all:")]

@@ -335,7 +335,7 @@ class Compared(NamedTuple):
 
 
 def compare(first: Recorded, second: Recorded, words: Words) -> list[Compared]:
-    """Compare two runs of a job. Each line shows one property of both runs."""
+    """Compare two runs of a job. Each line in the result shows one property of both runs."""
 
     def late(row: Recorded) -> str:
         return "–" if (delay := lateness(row)) is None else words.texts.about(delay)

@@ -249,8 +249,8 @@ def read_filter(query: Mapping[str, str], depth: Depth, now: datetime) -> ItemFi
 
 
 def write_query(asked: ItemFilter, query: Mapping[str, str]) -> dict[str, str]:
-    """Return the filter as query parameters. A maximum age stays relative to the current time, so that a bookmarked
-    filter keeps its meaning.
+    """Return the filter as query parameters. A maximum age is written as a duration, relative to the current time, so
+    that a bookmarked filter keeps its meaning.
     """
     given = {field: getattr(asked, name) for name, field in FIELDS_OF.items()}
     named = {"estado": asked.state.value, **given, "idade": query.get("idade") if asked.before else None}

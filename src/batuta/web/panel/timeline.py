@@ -1,6 +1,6 @@
 """The graphical timeline of an item or an execution: how long it waited, ran and rested between attempts.
 
-The bar is 100 units wide. A short period keeps a minimum width, so that each period can be seen and pointed at.
+The bar is 100 units wide. Even a very short period has a minimum width, so that users can see it and point at it.
 """
 
 from collections.abc import Sequence

@@ -91,7 +91,7 @@ class Words:
         return NOTHING if milliseconds is None else self.texts.took(milliseconds)
 
     def lasts(self, length: timedelta) -> str:
-        """Format the length of a period: rounded, but in milliseconds if it is shorter than a second."""
+        """Format a duration: rounded, or in milliseconds if it is shorter than a second."""
         return self.texts.took(length // timedelta(milliseconds=1)) if length < SECOND else self.texts.about(length)
 
     def number(self, number: int) -> str:

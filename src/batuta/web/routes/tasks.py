@@ -31,8 +31,8 @@ ReasonText = Annotated[
 async def find(
     request: Request, tag: Word = None, key: Word = None, queue: str = DEFAULT_QUEUE, limit: Limit = 20
 ) -> dict[str, Any]:
-    """Find a queue's newest tasks by tag, by key, or by both. Pass at least one of the two. The tasks' arguments and
-    results are omitted.
+    """Find a queue's newest tasks by tag, by key, or by both. At least one of them is required. The tasks' arguments
+    and results are omitted.
     """
     work = state_of(request).work
     if tag is None and key is None:

@@ -207,8 +207,8 @@ class SqliteClaims:
 
 
 class Round:
-    """The position in the round robin over groups: the group from which this process last claimed. The first group is
-    random, so that short-lived processes do not always serve the same groups.
+    """The position in the round robin over groups: the group from which this process last claimed items. The first
+    group is random, so that short-lived processes do not always serve the same groups.
     """
 
     def __init__(self) -> None:
@@ -448,8 +448,9 @@ def merge_writes(effects: Iterable[Writes]) -> list[tuple[Query, list[Mapping[st
 
 
 def order_statements(shapes: Iterable[tuple[Query, ...]]) -> list[Query]:
-    """Return the statements in an order that respects each item's list: if an item lists A before B, A comes first.
-    Statements whose order is undefined or contradictory are sorted by name.
+    """Return the statements in an order that is consistent with each item's list of statements: if an item lists A
+    before B, A comes first. Statements are sorted by name if the lists define no order for them or contradict each
+    other.
     """
     before: dict[Query, set[Query]] = {}
     for shape in shapes:

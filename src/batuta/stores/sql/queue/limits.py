@@ -6,7 +6,8 @@ A *line* contains the due items of a task that have the same limit key; an *unfi
 leased row occupies one slot of its task and one of its key, so rescuing a dead worker's lease frees these slots. Each
 start is a row of ``rate_tokens``. One process at a time claims the items of a task: it counts, decides
 (``queue/limits.py``) and writes in one transaction. A claim reads only lines from which an item may start, so the
-number of items in other lines does not matter. In a pipeline, each stage has its own limits and lines, as a task does.
+number of items in other lines does not affect its speed. In a pipeline, each stage has its own limits and lines, as a
+task does.
 """
 
 from collections import Counter

@@ -402,8 +402,8 @@ class SqlQueue:
         """Move at most ``limit`` waiting items from one queue or stage to another, with an audit entry. Return the
         number of items moved.
 
-        Raises StoreConflict if an unfinished item in the target has the same key; the operator must discard one of the
-        two items.
+        Raises StoreConflict if an unfinished item in the target queue or stage has the same key as a moved item; the
+        operator must discard one of the two items.
         """
         if self.table.queue == self.table.state and target not in self.table.ready:
             raise InvalidName(name=target, kind="stage", why=f"the stages are {', '.join(self.table.ready)}")
@@ -508,8 +508,8 @@ class SqlQueue:
         return from_row(Pulse, row)
 
     async def _settle(self, transaction: Transaction, endings: Endings) -> Unwritten:
-        """Write the settlements, then the effects and follow-up items of those that were written. Return the leases
-        whose settlement was not written.
+        """Write the settlements, then the effects and follow-up items of the settlements that were written. Return the
+        leases whose settlement was not written.
         """
         if not endings:
             return Unwritten([], [])

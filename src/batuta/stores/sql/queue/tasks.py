@@ -367,8 +367,8 @@ class SqlTasks:
             ) from None
 
     async def find(self, queue: str, limit: int, *, tag: str | None = None, key: str | None = None) -> Sequence[Row]:
-        """Return a queue's newest tasks that have this tag and this key. None means any tag or any key; pass at least
-        one of them.
+        """Return a queue's newest tasks that have this tag and this key. None means any tag or any key; the caller must
+        pass a tag, a key or both.
         """
         if key is None:
             return await self.database.all(self._queries.tagged, queue=queue, tag=AsJson([tag]), limit=limit)
