@@ -155,7 +155,7 @@ def same(one: str, other: str) -> bool:
 
 
 def hash_secret(secret: str) -> str:
-    # One round of hashing is enough, because the secret has 192 random bits (a password that a person chose would need
+    # One round of hashing is enough, because the secret has 192 random bits (a password that a human chose would need
     # more).
     return sha256(secret.encode()).hexdigest()
 

@@ -114,8 +114,8 @@ def _check_postgres(url: str) -> None:
 
 
 def _check_direct(url: str | None) -> str | None:
-    """Return the direct address if it is valid. This check at start-up makes an invalid address raise InvalidSetting
-    before LISTEN uses it.
+    """Return the direct address if it is valid, otherwise raise InvalidSetting. The check reports an invalid address at
+    start-up, before LISTEN uses the address.
     """
     if url is None:
         return None

@@ -63,7 +63,7 @@ class Shutdown:
 
     async def run_within(self, phase: Phase, work: Awaitable[Any]) -> bool:
         """Await ``work``, but cancel it when ``phase`` ends. Return whether ``work`` ended before that. An error that
-        ``work`` raises is raised here.
+        ``work`` raises propagates to the caller.
         """
         return await first_of(work, self.clock.sleep(self.time_left(phase).total_seconds())) == 0
 

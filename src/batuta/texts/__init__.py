@@ -72,7 +72,7 @@ class Texts:
 
     def __call__(self, key: str, **facts: object) -> str:
         """Return the text for ``key``. Facts that are reasons, errors, instants, days or durations are rendered in the
-        same language.
+        language of these texts.
         """
         return self._sentence(key, facts).format(**self._render_facts(facts))
 

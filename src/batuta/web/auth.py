@@ -106,7 +106,7 @@ class AuthoriseFirst(APIRoute):
         return super().matches(scope)
 
     def __getattr__(self, name: str) -> Any:
-        """Analyse the route's parameters when an attribute that only this analysis sets is first read."""
+        """Analyse the route's parameters on the first access to an attribute that is set only by this analysis."""
         if (analyse := vars(self).pop("_analyse", None)) is None:
             raise AttributeError(name=name, obj=self)
         analyse()

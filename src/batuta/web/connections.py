@@ -136,8 +136,8 @@ class _LimitedProtocol(H11Protocol):
         self.transport.close()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the application. The response to a client above its limit of refused requests is delayed, so that the
-        client can try only a few tokens per connection.
+        """Let the application handle a request. The response to a client above its limit of refused requests is
+        delayed, so that the client can try only a few tokens per connection.
         """
 
         async def sending(message: Message) -> None:

@@ -96,8 +96,8 @@ class RequestAccounting:
         """Return the response to a request that must be refused before routing, or None.
 
         A client above its limit of refused requests is refused here, unless the server has already refused it. A
-        request that declares two lengths is refused too: a proxy and this server might each use a different length, so
-        the body could hide a second request.
+        request with both Content-Length and Transfer-Encoding is refused too: a proxy and this server might see
+        different ends of the body, so the body could hide a second request.
         """
         headers = Headers(scope=scope)
         if "content-length" in headers and "transfer-encoding" in headers:

@@ -135,7 +135,7 @@ class DatabaseId:
         return None if row is None else str(row["setting"])
 
     async def settle(self, transaction: Transaction, *, now: datetime) -> str:
-        """Return the database's id, and create it if it is missing."""
+        """Return the database's id. If the database has no id yet, create one."""
         found = await self.read(transaction)
         if found is not None or self._ids is None:
             return found or ""

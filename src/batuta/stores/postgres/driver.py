@@ -298,7 +298,9 @@ class PostgresDatabase(Transaction):
             connection.terminate()
 
     async def exists(self) -> bool:
-        """Return True. The server never creates a missing database: opening it raises an error."""
+        """Return True without a check. The server never creates a missing database, so opening it would raise an
+        error.
+        """
         return True
 
     def check_free(self) -> None:

@@ -69,8 +69,8 @@ class PostgresServer:
 
 
 async def _is_pooled(connection: "asyncpg.Connection[asyncpg.Record]") -> bool:
-    """Return whether the server ignored the start-up parameters of a connection. The query leaves no prepared statement
-    behind.
+    """Return whether the server ignored the start-up parameters of a connection. The query that finds this out leaves
+    no prepared statement behind.
     """
     await connection.execute("BEGIN")
     try:

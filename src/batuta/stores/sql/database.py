@@ -162,8 +162,8 @@ class Database(Transaction, Protocol):
     async def close(self) -> None: ...
 
     def check_free(self) -> None:
-        """Raise TransactionMisuse if the current asyncio task has an open transaction. A task that waited for another
-        task's write while holding a transaction open could deadlock with it.
+        """Raise TransactionMisuse if the current asyncio task has an open transaction. Without this check, a task with
+        an open transaction could wait for another task's write, and the two tasks could deadlock.
         """
         ...
 

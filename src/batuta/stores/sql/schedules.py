@@ -34,7 +34,7 @@ from batuta.tasks.registry import TaskRegistry
 from batuta.tasks.service import TaskService
 from batuta.tasks.task import NO_OPTIONS, Call
 
-# Maximum number of fires in one back-fill.
+# Maximum number of fires in one backfill.
 MOST_BACKFILLED = 1_000
 # If a schedule's fires cannot be computed, the next attempt follows after this time.
 RETRY_AFTER = timedelta(minutes=1)

@@ -29,8 +29,8 @@ def copy(file: Path, target: Path, progress: Callable[[int, int], None]) -> None
     and the total number of pages.
     """
     with translate_errors(str(file)), closing(sqlite3.connect(file, isolation_level=None)) as source:
-        # The open transaction keeps one state readable. Without it, the copy would restart after each commit of another
-        # process.
+        # The open transaction keeps the state of one commit readable. Without it, the copy would restart after each
+        # commit of another process.
         source.execute("BEGIN")
         source.execute("SELECT count(*) FROM sqlite_master").fetchone()
         open_private(target).close()

@@ -61,7 +61,7 @@ class NotificationFolder:
     def _send(self, name: str, line: bytes) -> None:
         try:
             descriptor = self._open.get(name) or self._connect(name)
-            # a full FIFO is skipped, because its reader has notifications to read anyway
+            # a full FIFO is skipped, because its reader still has unread notifications
             with suppress(BlockingIOError):
                 os.write(descriptor, line)
         except OSError as error:

@@ -126,8 +126,8 @@ class TransactionUnit:
             self._close(TransactionMisuse(why="the transaction has ended"))
 
     def _serve(self, connection: sqlite3.Connection) -> bool:
-        """Run the block's next statement and return whether the transaction continues. The transaction ends when the
-        block requests the commit.
+        """Run the next statement of the transaction block and return whether the transaction continues. The transaction
+        ends when the block requests the commit.
         """
         try:
             act, future = self._acts.get(timeout=self.timeout.total_seconds())

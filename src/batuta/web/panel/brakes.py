@@ -100,7 +100,7 @@ async def brakes(request: Request) -> HTMLResponse:
 
 
 async def _why_open(work: Batuta, circuit: Circuit, words: Words) -> str | None:
-    """Return why a circuit was opened. If its history does not say so, return its last error."""
+    """Return why a circuit was opened. If the circuit's history does not contain the reason, return its last error."""
     assert circuit.opened_at is not None
     for each in await work.circuits.history(circuit.name, circuit.opened_at - DAY, MOST_TRANSITIONS):
         if each.after is CircuitState.OPEN:

@@ -73,7 +73,7 @@ async def note_session(request: Request, action: str) -> None:
 
 
 def redirect_to_sign_in(request: Request) -> RedirectResponse:
-    """Redirect a page request to the sign-in page, which returns the user to that page after signing in."""
+    """Redirect a page request to the sign-in page, which returns the user to the requested page after sign-in."""
     asked = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
     to = own_address(asked, base_of(request)) if request.method == "GET" else base_of(request)
     return RedirectResponse(f"{base_of(request)}/entrar?{urlencode({'para': to})}", 303)

@@ -25,7 +25,7 @@ from batuta.stores.sql.queue.statements import (
 Asked = Mapping[str, object]
 Claim = Callable[[Transaction, Asked, int], Awaitable[list[Lease]]]
 _NUMBERS = {int, float, type(None)}
-# Errors that are raised when an invalid value is decoded. A person may have edited the value.
+# Errors that are raised when an invalid value is decoded, such as a value that was edited by hand.
 _UNREADABLE = (ValueError, TypeError, OverflowError)
 
 

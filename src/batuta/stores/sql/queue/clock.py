@@ -2,8 +2,8 @@
 
 Every instant in the table comes from the machine's clock. If the clock is set back by an hour, due items wait for an
 hour, and the leases of dead workers last an hour longer. ``clock_marks`` holds the latest instant that any process
-recorded, so that any process detects that the clock was set back, even a process that starts afterwards. The correction
-subtracts the step from every wait that the step made longer:
+recorded, so that any process detects a backward step of the clock, even a process that starts afterwards. The
+correction subtracts the step from every wait that the step made longer:
 
 - an item that was due before the step is due now;
 - a wait that began in the clock's future (the row was created or last claimed after the current time) is moved back by

@@ -350,7 +350,7 @@ def _take_changes(table: QueueTable, now: str) -> str:
 
 def _revive_changes(table: QueueTable) -> str:
     """Return the UPDATE assignments that clear the cancellation request and the expiry of a row that an operator
-    retries. Otherwise the row would be cancelled or pruned again.
+    retries. Otherwise the retried row would soon be cancelled or pruned.
     """
     sets = [f"{table.cancel_requested} = FALSE"] if table.cancel_requested else []
     sets += [f"{table.expires_at} = NULL"] if table.expires_at else []
