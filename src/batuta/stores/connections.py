@@ -242,7 +242,7 @@ class Connections:
     @contextmanager
     def redirected(self, url: str, clock: Clock) -> Iterator[None]:
         """Use another SQLite file inside the block, with ``clock`` as the source of SQL's ``now()``. No connection may
-        be open when the block begins. For tests.
+        be open when the block begins. This method is for tests.
         """
         before = self._url, self._clock, self._first, self.database.inner
         self._url, self._clock, self._first = url, clock, None

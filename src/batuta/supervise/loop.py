@@ -64,8 +64,8 @@ class Wakeup:
     """Wakes a loop that is waiting for its next tick. Any code on the event loop may set the wake-up. If the wake-up is
     set during a tick, the next tick follows immediately.
 
-    Unlike an asyncio.Event, a wake-up can be used on several event loops, one after another. A program may run its
-    roles a second time on a new event loop, which would not work with an asyncio.Event.
+    Unlike an asyncio.Event, a wake-up can be used on several event loops, one after another. A program needs this if it
+    runs its roles a second time on a new event loop.
     """
 
     def __init__(self) -> None:

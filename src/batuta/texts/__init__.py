@@ -120,7 +120,7 @@ class Texts:
         return CODES[code].english if self.language == "en" and self._names_keys and code in CODES else None
 
     def render(self, document: Any) -> Any:
-        """Return a copy of a JSON document in which every reason is translated."""
+        """Return a copy of a JSON document in which every reason is replaced by its sentence in this language."""
         match document:
             case Reason():
                 return self.reason(document)
@@ -135,7 +135,7 @@ class Texts:
         return day.strftime(self._table["format.day"])
 
     def minute(self, at: datetime) -> str:
-        """Format ``at`` as a date and a time to the minute, in its own time zone."""
+        """Format ``at`` as a date and a time to the minute, in the time zone that ``at`` contains."""
         return at.strftime(self._table["format.minute"])
 
     def second(self, at: datetime) -> str:

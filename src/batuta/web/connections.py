@@ -220,7 +220,7 @@ class _LimitedProtocol(H11Protocol):
     def _make_room(self) -> None:
         """Close one connection on which the server is waiting for the client. Connections of clients above their limit
         of refused requests are closed first, then connections older than NEW_FOR, then idle connections, and the oldest
-        first within each group. If no connection can be closed, close this connection.
+        first within each group. If no connection qualifies, close the connection on which this method was called.
         """
         new = self.loop.time() - NEW_FOR
         found = [each for each in self.connections if isinstance(each, _LimitedProtocol) and each._can_make_room]

@@ -1,9 +1,9 @@
 """Keeps facts that are newer than a backup when the backup replaces the database. The facts are read from the old
 database and written into the restored database.
 
-If the old database is readable and the backup was taken from it, its newer facts take precedence: finished runs,
-permissions, used limits. Otherwise the events since the backup are unknown, and work that may have run since then is
-not repeated.
+If the old database is readable and the backup was taken from it, its newer facts take precedence, for example about
+finished runs, permissions and used rate limits. Otherwise the events since the backup are unknown, and work that may
+have run since then is not repeated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -478,8 +478,8 @@ def _row_count(tag: str) -> int:
 
 
 async def _connect(*where: Any, **how: Any) -> "asyncpg.Connection[asyncpg.Record]":
-    """Connect in a separate task, because cancelling asyncpg's connect raises an error in the background that no caller
-    can catch.
+    """Connect in a separate task. Cancelling ``asyncpg.connect`` itself would raise an error in the background, where
+    no caller can catch it.
     """
     making = asyncio.create_task(asyncpg.connect(*where, **how))
     try:

@@ -208,7 +208,7 @@ class Held:
 
     def check(self, *call: str) -> None:
         """Raise TransactionMisuse if the current task has a transaction open. ``call`` is the name of the refused call,
-        which the error contains.
+        for the error message.
         """
         # A task started inside the block inherits the context variable, so compare the variable's value with the
         # current task.

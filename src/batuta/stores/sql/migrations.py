@@ -112,7 +112,8 @@ class Migrator:
         return [migration for migration in self.migrations if await self._apply(migration)]
 
     async def require_current(self) -> None:
-        """Raise SchemaOutOfDate unless every migration of this code is applied. A newer schema is allowed.
+        """Raise SchemaOutOfDate unless every migration that this release contains is applied. A newer schema is
+        allowed.
 
         Raises StoreReplaced if the open database file was deleted or replaced.
         """

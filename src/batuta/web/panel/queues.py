@@ -273,7 +273,7 @@ def write_place(place: Place) -> str:
 
 
 def tags(query: Mapping[str, str], groups: Sequence[ErrorGroup], words: Words) -> list[FilterTag]:
-    """Return the filters in the page's address. An error group is shown by its newest error."""
+    """Return the filters in the page's address. An error group is represented by its newest error."""
     labels = {
         "nome": "panel.item_name",
         "erro": "panel.error_group",

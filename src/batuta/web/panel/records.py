@@ -67,8 +67,8 @@ async def processes(request: Request) -> HTMLResponse:
 
 
 def restarts_of(beats: Sequence[Beat], restarts: Sequence[Restart]) -> dict[str, Restart]:
-    """Return the restart that led to each process, by worker id. This is matched as follows: a restart led to the first
-    process with the same role and host that started after it.
+    """Return a mapping from a process's worker id to the restart that created the process. Each restart is matched with
+    the first process of the same role and host that started after it.
     """
     found = {}
     for restart in sorted((each for each in restarts if each.loop is None), key=lambda each: each.at):

@@ -1,7 +1,7 @@
 """``/health`` and the routes below it. Every response has the status 200 and reports the health in its body; with
 ``?strict=1`` the status is 503 if the health is bad.
 
-``/health/alerts``, ``/health/score`` and an application's pages are computed at most every 15 s and cached;
+``/health/alerts``, ``/health/score`` and an application's pages are computed at most once every 15 s and cached;
 ``timestamp`` is when they were computed. ``/health/jobs`` assesses every job in the timetable by its expected fires.
 ``/health/circuits`` shows every circuit breaker and its transitions.
 """

@@ -130,8 +130,8 @@ class SqliteClaims:
         self._unpack: Unpack | None = None
 
     async def settle_unlost(self, transaction: Transaction, endings: Endings, now: datetime | None) -> None:
-        """Settle items like ``settle``, but do not check their leases first. Raises SomeLost if a lease was lost; the
-        caller must then roll back.
+        """Settle items like ``settle``, but without first checking each lease. If the number of changed rows shows that
+        a lease was lost, raise SomeLost; the caller must then roll back.
         """
         successes, others = split_endings(endings)
         if successes:

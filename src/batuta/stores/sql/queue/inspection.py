@@ -305,8 +305,8 @@ class SqlBulk:
         return place is not None
 
     async def _advance_singly(self, queue: SqlQueue, operation: BulkOperation) -> bool:
-        """Process a batch item by item. An item is skipped if an unfinished item has the same key. Return whether more
-        batches remain.
+        """Process the next batch of a bulk operation, item by item. An item is skipped if an unfinished item has the
+        same key. Return whether more batches remain.
         """
         if not await self._database.run(self._queries.take, id=operation.id, ticket=operation.ticket):
             return True
@@ -335,8 +335,8 @@ class SqlBulk:
         return await inspection.page(replace(operation.filter, error=None), operation.place, BATCH)
 
     def _concerns(self, operation: BulkOperation, table: QueueTable, row: Row) -> bool:
-        """Return whether the operation applies to the item. It does not apply to items that failed or were created
-        after the operation began.
+        """Return whether the operation applies to the item. It does not apply to an item that failed, or was created,
+        only after the operation began.
         """
         at = row[table.finished_at] if operation.filter.state is ItemState.DEAD else row[table.created_at]
         is_known = at is None or at <= operation.created_at

@@ -40,7 +40,7 @@ def settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) -
 
     With ``skips_locked``, the statement first locks the rows that no other transaction has locked, and updates only
     those (PostgreSQL). Such a statement costs about 10 % more than the plain UPDATE, which waits for row locks. A row
-    that changed between the snapshot and its lock is skipped as well.
+    that changed after the statement took its snapshot and before it locked the row is skipped as well.
     """
 
     def of(name: str) -> str:

@@ -478,8 +478,8 @@ class UnservedItems:
         return [UnservedIn(each, self._tasks.queue(each.queue)) for each in await self._tasks.find_unserved(served)]
 
     async def of_stages(self) -> list[UnservedIn]:
-        """Return the waiting items of removed stages. This method reads every pipeline's whole table, so call it only
-        every few minutes.
+        """Return the waiting items of removed stages. This method reads the complete table of every pipeline, so call
+        it only every few minutes.
         """
         pipelines = {
             queue.table.name: queue for queue in self.queues.values() if queue.table.queue == queue.table.state
