@@ -139,7 +139,7 @@ def together(
         f"{name}: ready after {running.wall:.1f} s and {running.processor:.1f} s of processor time{running.parts}"
     )
     rows = [
-        Row(f"{name}, second start until ready, wall", 2.5, running.wall, f"{running.wall:.1f}", "s"),
+        Row(f"{name}, second start: wall-clock time until ready", 2.5, running.wall, f"{running.wall:.1f}", "s"),
         Row(f"{name}, {count}, PSS", memory_bound, pss, f"{pss:.0f} (RSS {rss:.0f})", "MB"),
         Row(f"{name}, idle, of one core", idle_bound, idle, f"{idle:.1f}", "%"),
     ]
