@@ -96,7 +96,7 @@ class Settings(EngineSettings):
     openai_base_url: Url | None = None
     """address of another server that speaks the OpenAI protocol"""
     llm_personal_data: bool = False
-    """groups: whether personal data in a message is sent to the language model; if false, it is replaced by marks"""
+    """groups: whether personal data in a message is sent to the language model; if false, it is replaced with marks"""
     llm_model: str = "gpt-4o-mini"
     """name of the language model"""
     llm_daily_budget_usd: Annotated[float, Field(ge=0)] = 5.0
@@ -212,7 +212,7 @@ class Settings(EngineSettings):
     chatwoot_inbox_id: Positive | None = None
     """number of the inbox in Chatwoot, which must have the channel API"""
     chatwoot_webhook_secret: SecretStr | None = None
-    """secret of the webhook of Chatwoot, which calls /webhook/chatwoot"""
+    """secret of Chatwoot's webhook, which calls /webhook/chatwoot"""
 
     @model_validator(mode="after")
     def _chatwoot_is_complete(self) -> Self:
@@ -232,13 +232,13 @@ class Settings(EngineSettings):
     briefing_dir: str = "data/briefing"
     """folder of Markdown files: the briefing, and `templates/` with a template for each type of campaign"""
     google_docs_credentials: SecretStr | None = None
-    """JSON key of a service account of Google, for documents in Google Docs instead of BRIEFING_DIR"""
+    """JSON key of a Google service account, for documents in Google Docs instead of BRIEFING_DIR"""
     google_docs_briefing_id: str | None = None
     """id of the briefing in Google Docs, or of a folder whose newest document is the briefing"""
     google_docs_templates_id: str | None = None
     """id of a folder in Google Drive with a sub-folder for each type of campaign"""
     google_api_url: Url = "https://www.googleapis.com"
-    """address of the API of Google Drive; a simulator in tests"""
+    """address of the Google Drive API; a simulator in tests"""
 
     @model_validator(mode="after")
     def _google_docs_are_complete(self) -> Self:
@@ -268,7 +268,7 @@ class Settings(EngineSettings):
     telegram_timeout_db: Annotated[int, Field(ge=1, lt=60)] = 10
     """Telegram: seconds to store received messages; less than 60, because the supervisor restarts a loop after 60"""
     telegram_timeout_cycle: Annotated[int, Field(ge=1, le=120)] = 120
-    """Telegram: seconds for one whole send, page or action; at most 120. Other items continue meanwhile"""
+    """Telegram: seconds for one whole send, page or action; at most 120. Other items are processed during this time"""
     telegram_sends_at_a_time: Positive = 64
     """Telegram: accounts that send at the same time; each account sends one message at a time"""
 

@@ -31,20 +31,20 @@ GIVEN = (
 )
 HEAD = """# The queue's SQL
 
-Written from the code by `python3 dev.py check --fix`; a test keeps it current. Do not edit it by hand.
+`python3 dev.py check --fix` writes this page from the code, and a test compares them. Do not edit it by hand.
 
 This page shows the SQL statements for the table `tasks` on PostgreSQL and SQLite, with line breaks added. For another
-`QueueTable` the statements are the same, with the columns of that table. Statements for groups are left out, because `tasks` has
-no groups.
+`QueueTable` the statements are the same, with the columns of that table. Statements for groups are omitted, because `tasks`
+has no groups.
 """
 SECTIONS = {
     "postgres": """## PostgreSQL
 
-`$1`, `$2`, … are the parameters in the order listed. If the parameter `now` is NULL, the server's clock decides.
+`$1`, `$2`, … are the parameters in the order listed. If the parameter `now` is NULL, the statement uses the server's clock.
 """,
     "sqlite": """## SQLite
 
-Instants are microseconds since 1970; `now()` is the engine's function for this machine's clock. A claim is several statements in
+Instants are microseconds since 1970; `now()` is the engine's function for this machine's clock. A claim runs several statements in
 one transaction: find the due items (`pick`), lease them (`take`), read them (`taken`).
 """,
 }
@@ -87,7 +87,8 @@ def _explanations(dialect: Dialect) -> Iterator[tuple[str, str]]:
         for header, end in zip(headers, ends, strict=True):
             name, on, remark = header.groups()
             if on in (None, dialect) and "{group" not in text[header.end() : end]:
-                yield name, (remark[0].upper() + remark[1:]).replace("\n-- ", " ")
+                sentences = re.sub(r"(?<=\w)\n-- (?=[A-Z])", ". ", remark[0].upper() + remark[1:])
+                yield name, sentences.replace("\n-- ", " ").rstrip(".")
 
 
 def _without_header(text: str) -> str:

@@ -150,7 +150,7 @@ class EngineSettings(BaseModel):
     database_url: SecretStr = SecretStr("sqlite:///batuta.db")
     """sqlite:///file.db, sqlite:////absolute/file.db or postgresql://user:password@host:5432/name"""
     database_direct_url: SecretStr | None = None
-    """address of PostgreSQL that bypasses a transaction pooler, for LISTEN; unset: tables are polled each second"""
+    """address of PostgreSQL that bypasses a transaction pooler, for LISTEN; unset: tables are polled every second"""
     timezone: Zone = Field(default_factory=lambda: system_zone(environment()))
     """the time zone of schedules and displayed times; unset: the system's time zone"""
     host: str = "127.0.0.1"
@@ -203,13 +203,13 @@ class EngineSettings(BaseModel):
     batuta_workers: Annotated[int, Field(ge=1, le=64)] = 1
     """number of workers that `batuta up` starts"""
     batuta_queues: Listed = ()
-    """queues that a worker serves, separated by commas; unset: all queues and the loops of the program"""
+    """queues that a worker serves, separated by commas; unset: all queues and the program's loops"""
     batuta_concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENT)] = 20
     """maximum concurrent tasks of each queue in a worker, unless the program sets a number"""
     batuta_watchdog_seconds: Annotated[float, Field(ge=0.5, le=3600)] = 20.0
     """`batuta up` kills and restarts a child after this time without a heartbeat"""
     batuta_blocked_seconds: Annotated[float, Field(ge=0.5, le=600)] = 15.0
-    """a process ends if its event loop does not respond for this time; log and database receive its stack"""
+    """a process ends if its event loop does not respond for this long; its stack trace goes to the log and the database"""
     batuta_recycle_mb: Annotated[int, Field(ge=16)] | None = None
     """a process with more memory than this drains and restarts; unset: never"""
     batuta_recycle_hours: Annotated[float, Field(gt=0)] | None = None
@@ -247,7 +247,7 @@ class EngineSettings(BaseModel):
     alert_webhook_url: SecretTarget | None = None
     """address that receives alerts as JSON"""
     deadman_url: SecretTarget | None = None
-    """address of a dead man's switch, pinged every minute while the scheduler works"""
+    """address of a dead man's switch, pinged every minute while the scheduler is working"""
     batuta_alert_critical_minutes: Positive = 15
     """minutes between two alerts about the same critical cause, at any hour"""
     batuta_alert_error_minutes: Positive = 60

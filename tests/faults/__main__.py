@@ -82,7 +82,7 @@ PARTS = (
     (
         "import",
         "S4",
-        "a row of the uploaded file",
+        "a row in the uploaded file",
         "it is missing or not parsed at the end of the test",
         "it exists twice",
     ),
@@ -110,14 +110,14 @@ PARTS = (
     (
         "vacancies",
         "T45",
-        "the request of a doctor who wants a vacancy",
+        "a doctor's request for a vacancy",
         "it has no answer",
         "two doctors got the same vacancy",
     ),
     (
         "hand-offs",
         "T46",
-        "a message to the poster of a vacancy, or the result for the doctor",
+        "a message to the poster of a vacancy, or the message that tells the doctor the result",
         "it was not sent, although it was due before the decision",
         "it was sent twice",
     ),
@@ -145,7 +145,7 @@ result with independent records.
 ## Terms
 
 A test counts *targets*, for example accepted items, and how many of them were *lost* or *doubled*. This table defines
-the three words for each part of the system:
+the three terms for each component:
 
 {parts}
 
@@ -163,32 +163,32 @@ run and its row has no reason.
   Julia's timetables run for two weeks on a simulated clock, in a time zone with daylight saving time and in a zone
   without it.
 - **Queue.** Workers are separate processes and use the machine's clock. Each run of an item writes a line when it
-  starts. The effect of a run is a row that commits with the outcome of the item. If a worker dies before this commit,
+  starts. The effect of a run is a row that commits with the item's outcome. If a worker dies before this commit,
   the item is *repeated*, which is allowed. An item counts as *doubled* only after a second effect. In the rows
   "relay" (tasks on ARQ), a second run counts as *doubled*.
 - **Sender.** The simulated WhatsApp is a separate process that keeps a receipt of each message that it received.
   `judge_messages` compares accepted messages, receipts and the queue. The clock is five or eight times as fast as the
   machine's clock.
-  - *Parked* messages wait for the decision of a person, because Julia cannot prove whether they were sent.
+  - *Parked* messages wait for a person's decision, because Julia cannot prove whether they were sent.
   - *Given up* messages were interrupted by three kills of their worker and were provably not sent. The test *revives*
     them: it retries them as an operator would.
-- **Import.** The client sends the file again until the API confirms every row. The clock is ten times as fast as the
-  machine's clock.
-- **Hanging code.** The column "Seen" has the time until Batuta found the problem, and the time until the process
+- **Import.** The client sends the file repeatedly until the API confirms every row. The clock is ten times as fast as
+  the machine's clock.
+- **Hanging code.** The column "Seen" shows the time until Batuta found the problem, and the time until the process
   worked again. Each test also requires the stack of the hanging code in `worker_restarts` and in the log. In rows
   with `batuta up`, the parent restarts the process; in other rows, the test restarts it.
 - **Vacancies.** Test processes request vacancies for doctors and sync each answer to disk. After a restart, a process
-  repeats the requests that have no answer. The answers, the state of the vacancy, its history and the business events
-  must name the same doctor.
+  repeats the requests that have no answer. The answers, the vacancy's state, its history and the business events
+  must all name the same doctor.
 - **Hand-offs.** Two workers send messages and run `processar_handoffs` continuously. When no due work is left, the
-  test moves the clock forward. The receipts of the simulated WhatsApp, the hand-offs and the vacancies must agree. No
-  message may be sent at night or after the decision of the poster. Each message that was given up after three kills
+  test moves the clock forward. The simulated WhatsApp's receipts, the hand-offs and the vacancies must agree. No
+  message may be sent at night or after the poster's decision. Each message that was given up after three kills
   must have an entry in the pending list. The test then *revives* the message: it retries the message as an operator
   would.
 - **Telegram** (rows that begin with "Telegram"). The simulated Telegram and the worker are separate processes, and
   the test kills them separately. The simulated Telegram keeps a receipt of each message, even if it is killed. No
   person decides about messages in doubt. Latency is the time from the enqueue to the receipt.
-- **Parent.** In rows without a database ("–"), the parent and its child processes are small programs of the test,
+- **Parent.** In rows without a database ("–"), the parent and its child processes are small test programs
   with time limits of two seconds.
 
 ## Figures
@@ -196,15 +196,15 @@ run and its row has no reason.
 AFTERWORD = """
 ## Limits of the figures
 
-- All processes and PostgreSQL ran on one machine. No test cuts the power. Only in T18 do the processes have different
-  clocks.
-- A fast clock also multiplies the delays of the machine. Therefore a test accepts a fire that starts late by its
-  clock: up to 30 s in T10, 40 s in T14, 50 s in T12, 10 s in T11.
-- In the tests of the queue a lease lasts one or a few seconds; in production it lasts 30 seconds.
-- The tests of a full disk use a tmpfs of 16 MB. Only root can mount a tmpfs, so these tests are skipped for other
-  users. The tests of failing system calls use strace.
+- All processes and PostgreSQL ran on one machine. No test simulates a power failure. Only in T18 do the processes
+  have different clocks.
+- A fast clock also multiplies the machine's delays, so a test accepts fires that start late by its clock: up to 30 s
+  in T10, 40 s in T14, 50 s in T12 and 10 s in T11.
+- In most queue tests a lease lasts one or a few seconds; in production it lasts 30 seconds.
+- The full-disk tests use a tmpfs of 16 MB. Only root can mount a tmpfs, so these tests are skipped for other users.
+  The tests with failing system calls use strace.
 - A row without a date was measured with an older revision of the code, before dates were recorded.
-- The runs of 2026-11-16 and 2026-11-17 shared two cores with ten and more other programs, so their durations cannot
+- The runs of 2026-11-16 and 2026-11-17 shared two cores with ten or more other programs, so their durations cannot
   be compared with other runs.
 """
 
@@ -237,7 +237,7 @@ def main(words: list[str]) -> int:
 
 def document(rows: Iterable[Cells]) -> str:
     known = list(rows)
-    run = f'The last run used {machine()}. The column "Seen" shows what the test observed, and "Took" the duration of the test.'
+    run = f'The last run used {machine()}. "Seen" shows what the test observed, and "Took" shows how long the test took.'
     return f"{preface(measured_in(known))}\n{run}\n\n{table(known)}\n{AFTERWORD}"
 
 
@@ -249,7 +249,7 @@ def measured_in(rows: Iterable[Cells]) -> set[str]:
 def preface(measured: Collection[str]) -> str:
     """Return the text above the figures. Its table lists only the tests in ``measured``."""
     lines = [
-        "| part | tests | a target is | a target is lost if | a target is doubled if |",
+        "| component | tests | a target is | a target is lost if | a target is doubled if |",
         "| --- | --- | --- | --- | --- |",
     ]
     for part, tests, *meanings in PARTS:

@@ -46,7 +46,7 @@ async def test_blocking_task_is_found_with_its_stack_and_other_tasks_run_again(
 
 
 async def _blocks(test: str, ill: str, code: int, url: str, folder: Path) -> None:
-    what = {"bloqueia": "time.sleep(600) in a task", "expressao": "a regular expression without end in a task"}[ill]
+    what = {"bloqueia": "time.sleep(600) in a task", "expressao": "an endless regular expression in a task"}[ill]
     figures = Figures(test, kind(url), what)
     async with guarded_worker(plan(url, folder)) as running:
         ids, poison = await enqueue_with_neighbours(running, ill)

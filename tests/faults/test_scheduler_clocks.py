@@ -50,7 +50,10 @@ async def test_nights_of_sao_paulos_clock_changes_fire_as_the_oracle_says(
 ) -> None:
     around = 36 * HOUR if LONG else 3 * HOUR
     figures = Figures(
-        "T15", kind(database_url), f"{len(EXPRESSIONS)} cron expressions, clock change of {change:%Y-%m-%d} ± {around}"
+        "T15",
+        kind(database_url),
+        f"{len(EXPRESSIONS)} cron expressions, from {around // HOUR} h before to {around // HOUR} h after the clock change of "
+        f"{change:%Y-%m-%d}",
     )
     endpoint = RecordingEndpoint(clock)
     jobs = [declared(endpoint, f"job_{n}", text, SAO_PAULO, category=f"lane_{n}") for n, text in enumerate(EXPRESSIONS)]

@@ -71,7 +71,7 @@ async def _storm(url: str, folder: Path) -> None:
         parked = sum(row["envio_estado"] == "parked" for row in (await office.rows()).values())
         assert tally.lost <= parked
         lost = sum(row["answer"] != "answered" for row in await office.receipts())
-        figures.record_items(tally, f"{office.killed} kills, {lost} answers lost, {parked} parked")
+        figures.record_items(tally, f"{office.killed} kills; {lost} answers lost; {parked} messages parked")
 
 
 async def _open_conversations(office: SendingWorkers) -> None:

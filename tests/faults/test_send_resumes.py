@@ -60,7 +60,7 @@ async def _storm(url: str, folder: Path) -> None:
         parked = sum(row["envio_estado"] == "parked" for row in (await office.rows()).values())
         assert tally.lost == 0
         lost = sum(row["answer"] != "answered" for row in await office.receipts())
-        figures.record_items(tally, f"{office.killed} kills, {lost} answers lost, {parked} parked")
+        figures.record_items(tally, f"{office.killed} kills; {lost} answers lost; {parked} messages parked")
 
 
 async def _opt_out(office: SendingWorkers, id: str, phone: str) -> datetime:

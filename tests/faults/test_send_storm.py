@@ -40,5 +40,7 @@ async def _storm(url: str, folder: Path) -> None:
         sent = [row for row in (await office.rows()).values() if row["status"] == "enviada"]
         assert counted["enviados"] == sum(row["campanha_id"] == campaign for row in sent)
         lost = sum(each["answer"] != "answered" for each in await office.receipts())
-        kills = f"{office.killed} kills, {lost} answers lost, {ends[End.PARKED]} parked"
-        figures.record_items(await tally(office, left), f"{kills}; {given_up} given up after three kills, revived")
+        kills = f"{office.killed} kills of workers; {lost} answers lost; {ends[End.PARKED]} messages parked"
+        figures.record_items(
+            await tally(office, left), f"{kills}; {given_up} messages given up after three kills, then revived"
+        )

@@ -148,7 +148,7 @@ async def test_stopped_child_is_found_killed_and_replaced_without_its_sibling() 
 
 
 async def test_child_that_holds_its_interpreter_is_found_with_its_stack() -> None:
-    figures = Figures("T25", "–", "a regular expression without end in a small child whose limit is two seconds")
+    figures = Figures("T25", "–", "an endless regular expression in a small child whose limit is two seconds")
     async with watched(worker=LIVING + HOLDS) as tree:
         await tree.ready("worker", times=2)
         first = tree.notes.restarts[0]

@@ -132,7 +132,7 @@ async def test_task_that_blocks_its_worker_is_found_and_other_tasks_run_again(
     tmp_path: Path, test: str, ill: str
 ) -> None:
     limit, many = (15.0, 200) if LONG else (3.0, 20)
-    what = {"sleeps": "time.sleep(600)", "matches": "a regular expression without end"}[ill]
+    what = {"sleeps": "time.sleep(600)", "matches": "an endless regular expression"}[ill]
     figures = Figures(test, "SQLite", f"{what} in a task under `batuta up`; limit {limit:g} s")
     with plant(tmp_path, BATUTA_BLOCKED_SECONDS=f"{limit:g}", BATUTA_WATCHDOG_SECONDS="20") as running:
         before = ready(running)

@@ -38,8 +38,8 @@ async def _is_recorded(office: TelegramOffice) -> bool:
 
 
 async def _blocks(test: str, way: str, code: int, url: str, folder: Path) -> None:
-    what = {"bloqueia": "time.sleep(600)", "expressao": "a regular expression without end"}[way]
-    figures = Figures(test, kind(url), f"Telegram: {what} in a call of one of three accounts")
+    what = {"bloqueia": "time.sleep(600)", "expressao": "an endless regular expression"}[way]
+    figures = Figures(test, kind(url), f"Telegram: {what} in a call that one of three accounts makes")
     # The watchdog thread measures with the machine's clock, so only the waits after it are shorter.
     blocked, rate = (15.0, 1.0) if LONG else (3.0, 5.0)
     async with telegram_office(folder, url, accounts=3, doctors=40, rate=rate, blocked=blocked) as office:

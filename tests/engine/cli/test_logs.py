@@ -49,4 +49,4 @@ def test_logs_prints_the_lines_and_follows_until_the_end(batuta: Command, folder
     _, document, _ = batuta(*ENGLISH, "logs", id, "--json")
     assert [line["line"] for line in json.loads(document)["lines"]] == ["sent", "sent"]
     _, out, _ = batuta(*ENGLISH, "logs", "0196b0a8-0000")
-    assert "no log lines of 0196b0a8-0000 are stored" in out
+    assert "no log lines are stored for 0196b0a8-0000" in out

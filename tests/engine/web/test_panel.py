@@ -98,7 +98,7 @@ async def test_summary_names_the_worst_problem_and_its_jobs_first(panel: Panel) 
     text = " ".join(sentence.replace(" ,", ",").split())
     assert (
         text == "Crítico: 1 tarefa agendada atrasada: overdue ; 1 tarefa agendada falhando: broken ; "
-        "1 tarefa agendada com sucesso parcial: partly ."
+        "1 tarefa agendada terminou com sucesso parcial: partly ."
     )
 
 

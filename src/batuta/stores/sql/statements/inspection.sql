@@ -25,12 +25,12 @@ FROM (SELECT {name_column} AS name, {error} AS error, {finished_at} AS ended FRO
       ORDER BY {finished_at} DESC LIMIT :most) AS newest
 GROUP BY 1, 2 ORDER BY 3 DESC LIMIT :limit;
 
--- write retry on sqlite: make these dead items ready, with their attempts and crashes reset
+-- write retry on sqlite: make these dead items ready, and reset their attempts and crashes
 UPDATE {table} SET {state} = {revived}, {attempts} = 0, {crashes} = 0, {error} = NULL, {finished_at} = NULL,
     {available_at} = coalesce(:now, now()), {fence} = {fence} + 1{as_new}
 WHERE {id} IN (SELECT value FROM json_each(:ids)) AND {state} = '{dead}' AND {lease_until} IS NULL{of_pipeline};
 
--- write retry on postgres: make these dead items ready, with their attempts and crashes reset
+-- write retry on postgres: make these dead items ready, and reset their attempts and crashes
 UPDATE {table} SET {state} = {revived}, {attempts} = 0, {crashes} = 0, {error} = NULL, {finished_at} = NULL,
     {available_at} = coalesce(:now, statement_timestamp()), {fence} = {fence} + 1{as_new}
 WHERE {id} IN (SELECT value::{id_type} FROM jsonb_array_elements_text(:ids)) AND {state} = '{dead}' AND {lease_until} IS NULL{of_pipeline};

@@ -27,10 +27,10 @@ WITH unfiled AS MATERIALIZED (
 )
 UPDATE pipeline_items SET limit_key = NULL, in_line = FALSE WHERE id IN (SELECT id FROM unfiled UNION ALL SELECT id FROM filed);
 
--- write close_unused_lines on sqlite: delete the lines of stages without limits
+-- write close_unused_lines on sqlite: delete the waiting lines of stages that have no limits any more
 DELETE FROM pipeline_lines WHERE name IN (SELECT value FROM json_each(:stages));
 
--- write close_unused_lines on postgres: delete the lines of stages without limits
+-- write close_unused_lines on postgres: delete the waiting lines of stages that have no limits any more
 DELETE FROM pipeline_lines WHERE name IN (SELECT jsonb_array_elements_text(:stages));
 
 -- read alive: the unfinished item of a pipeline with this key

@@ -10,7 +10,7 @@ WITH accepted AS (
 )
 SELECT accepted.id FROM accepted;
 
--- read present on sqlite: the given ids that exist, because put inserted them
+-- read present on sqlite: which of the given ids exist, because put has just inserted them
 SELECT json_group_array({id}) AS ids FROM {table} WHERE {id} IN (SELECT value FROM json_each(:ids));
 
 -- read present on postgres: unused, because put returns the inserted ids
@@ -39,37 +39,37 @@ SELECT item.{id} AS id, item.{fence} AS fence, {cancel_wish} AS "cancelled [BOOL
        item.{id} IN (SELECT renewed.id FROM renewed) AS is_renewed FROM held
 JOIN {table} AS item ON item.{id} = held.id AND item.{fence} = held.fence AND item.{lease_until} IS NOT NULL;
 
--- read lapsing on sqlite: leases that expire soon or have expired
+-- read lapsing on sqlite: leases that have expired or are about to expire
 SELECT {id} AS id, {fence} AS fence, {lease_until} AS "lease_until [TIMESTAMPTZ]" FROM {table} INDEXED BY {lease_index}
 WHERE {lease_until} IS NOT NULL AND {lease_until} <= coalesce(:now, now()) + :within ORDER BY {lease_until} LIMIT :limit;
 
--- write lapsing on postgres: leases that expire soon or have expired
--- A row that another transaction has locked is skipped, because its owner cannot renew it.
+-- write lapsing on postgres: leases that have expired or are about to expire
+-- Rows that another transaction has locked are skipped, because their owner cannot renew them.
 SELECT {id} AS id, {fence} AS fence, {lease_until} AS lease_until FROM {table}
 WHERE {lease_until} IS NOT NULL
   AND {lease_until} <= coalesce(:now, statement_timestamp()) + :within::bigint * INTERVAL '1 microsecond'
 ORDER BY {lease_until} LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED;
 
--- write rescue on sqlite: release items whose lease expired, and count a crash
+-- write rescue on sqlite: release items whose lease has expired, and count a crash
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT {id} FROM {table} INDEXED BY {lease_index}
                WHERE {lease_until} IS NOT NULL AND {lease_until} <= (SELECT coalesce(:now, now())) ORDER BY {lease_until} LIMIT :limit)
 RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, {rescued_from} AS queue, {task_name} AS task;
 
--- write rescue on postgres: release items whose lease expired, and count a crash
+-- write rescue on postgres: release items whose lease has expired, and count a crash
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {lease_until} IS NOT NULL AND {lease_until} <= coalesce(:now, statement_timestamp())
                ORDER BY {lease_until} LIMIT :limit FOR UPDATE SKIP LOCKED)
 RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, {rescued_from} AS queue, {task_name} AS task, pg_notify('batuta', {own_queue}) IS NULL AS sent;
 
--- write rescue_seen on sqlite: release items whose lease expired and is unchanged since it was observed, and count a crash
+-- write rescue_seen on sqlite: release items whose expired lease has not changed since it was observed, and count a crash
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT item.{id} FROM json_each(:seen) AS seen CROSS JOIN {table} AS item
                WHERE item.{id} = seen.value ->> 0 AND item.{fence} = seen.value ->> 1
                  AND item.{lease_until} = seen.value ->> 2 AND item.{lease_until} <= coalesce(:now, now()) LIMIT :limit)
 RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, {rescued_from} AS queue, {task_name} AS task;
 
--- write rescue_seen on postgres: release items whose lease expired and is unchanged since it was observed, and count a crash
+-- write rescue_seen on postgres: release items whose expired lease has not changed since it was observed, and count a crash
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT item.{id} FROM jsonb_array_elements(:seen) AS seen (lease) JOIN {table} AS item
                ON item.{id} = (seen.lease ->> 0)::{id_type} AND item.{fence} = (seen.lease ->> 1)::bigint
@@ -91,13 +91,13 @@ WHERE {id} IN (SELECT {id} FROM {table}
                ORDER BY {lease_until} LIMIT :limit FOR UPDATE SKIP LOCKED)
 RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, {rescued_from} AS queue, {task_name} AS task, pg_notify('batuta', {own_queue}) IS NULL AS sent;
 
--- write release_stray on sqlite: undo claims whose living owner did not receive the reply; count neither an attempt nor a crash
+-- write release_stray on sqlite: undo claims whose owner is alive but never received the reply; count neither an attempt nor a crash
 UPDATE {table} SET {released}
 WHERE {id} IN (SELECT {id} FROM {table} INDEXED BY {lease_index} WHERE {lease_until} IS NOT NULL AND {owner} = :owner{in_queue}
                AND {id} NOT IN (SELECT value FROM json_each(:known)))
 RETURNING {id} AS id;
 
--- write release_stray on postgres: undo claims whose living owner did not receive the reply; count neither an attempt nor a crash
+-- write release_stray on postgres: undo claims whose owner is alive but never received the reply; count neither an attempt nor a crash
 UPDATE {table} SET {released}
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {lease_until} IS NOT NULL AND {owner} = :owner{in_queue}
                AND {id}::text NOT IN (SELECT jsonb_array_elements_text(:known)) FOR NO KEY UPDATE SKIP LOCKED)
@@ -119,7 +119,7 @@ WHERE {id} IN (SELECT {id} FROM {table} WHERE {id} = :id AND {fence} = :fence AN
 -- read last_error: the error of an item, and the current time; always one row
 SELECT (SELECT {error} FROM {table} WHERE {id} = :id) AS error, coalesce(:now, {clock}) AS "now [TIMESTAMPTZ]";
 
--- read next_at on sqlite: the instant at which the next item is due
+-- read next_at on sqlite: the time at which the next item is due
 WITH RECURSIVE {levels_alone}
 SELECT min(at) AS "at [TIMESTAMPTZ]", coalesce(:now, now()) AS "now [TIMESTAMPTZ]" FROM (
     SELECT (SELECT {available_at} FROM {table} INDEXED BY {ready_index}
@@ -130,7 +130,7 @@ SELECT min(at) AS "at [TIMESTAMPTZ]", coalesce(:now, now()) AS "now [TIMESTAMPTZ
         SELECT {available_at} FROM {table} WHERE {is_ready}{in_queue} AND typeof({available_at}) = 'integer'
         ORDER BY {available_at} LIMIT 1) END);
 
--- read next_at on postgres: the instant at which the next item is due
+-- read next_at on postgres: the time at which the next item is due
 WITH RECURSIVE {levels_alone}
 SELECT min(next.at) AS at, coalesce(:now, statement_timestamp()) AS now FROM (
     SELECT due.at FROM level CROSS JOIN LATERAL (
@@ -142,12 +142,12 @@ SELECT min(next.at) AS at, coalesce(:now, statement_timestamp()) AS now FROM (
         ORDER BY {available_at} LIMIT 1) AS earliest
 ) AS next WHERE isfinite(next.at);
 
--- read unserved on sqlite: waiting rows of removed stages of the pipeline; reads the whole table
+-- read unserved on sqlite: waiting rows in stages that the pipeline no longer has; reads the whole table
 SELECT {state} AS queue, count(*) AS items, min({available_at}) AS "oldest [TIMESTAMPTZ]" FROM {table}
 WHERE {lease_until} IS NULL AND {finished_at} IS NULL AND {state} NOT IN (SELECT value FROM json_each(:known))
 GROUP BY {state} ORDER BY {state};
 
--- read unserved on postgres: waiting rows of removed stages of the pipeline; reads the whole table
+-- read unserved on postgres: waiting rows in stages that the pipeline no longer has; reads the whole table
 SELECT {state} AS queue, count(*) AS items, min({available_at}) AS oldest FROM {table}
 WHERE {lease_until} IS NULL AND {finished_at} IS NULL AND {state} NOT IN (SELECT jsonb_array_elements_text(:known))
 GROUP BY {state} ORDER BY {state};
@@ -160,18 +160,18 @@ WHERE {id} IN (SELECT {id} FROM {table} WHERE {queue} = :source AND {waits} LIMI
 UPDATE {table} SET {queue} = :target, {attempts} = 0{touched}
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {queue} = :source AND {waits} LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED);
 
--- write discard_waiting on sqlite: cancel waiting rows of a queue, with a reason
+-- write discard_waiting on sqlite: cancel the waiting rows of a queue, and record the reason
 UPDATE {table} SET {dropped}
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {queue} = :source AND {waits} LIMIT :limit);
 
--- write discard_waiting on postgres: cancel waiting rows of a queue, with a reason
+-- write discard_waiting on postgres: cancel the waiting rows of a queue, and record the reason
 UPDATE {table} SET {dropped}
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {queue} = :source AND {waits} LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED);
 
 -- write cancel: cancel a waiting item; request the cancellation of a running item, or of an item whose effect is unknown
 UPDATE {table} SET {unwanted} WHERE {id} = :id AND ({is_waiting}{or_is_asked});
 
--- write revive: make a dead item ready, with its attempts and crashes reset
+-- write revive: make a dead item ready, and reset its attempts and crashes
 UPDATE {table} SET {state} = {revived}, {attempts} = 0, {crashes} = 0, {error} = NULL, {finished_at} = NULL,
     {available_at} = coalesce(:now, {clock}), {fence} = {fence} + 1{as_new}
 WHERE {id} = :id AND {state} = '{dead}' AND {lease_until} IS NULL{of_pipeline};
@@ -207,7 +207,7 @@ SELECT coalesce(:now, now()) AS "now [TIMESTAMPTZ]",
        (SELECT count(*) FROM {table} WHERE {lease_until} IS NOT NULL{in_queue}) AS running,
        (SELECT min({created_at}) FROM {table} WHERE {lease_until} IS NOT NULL{in_queue}) AS "running_since [TIMESTAMPTZ]",
        NOT {not_held} AS "is_held [BOOLEAN]",
-       -- A step of the clock that no worker has corrected yet affects items that were due before it, and leases from before it.
+       -- A clock step that no worker has corrected yet affects items that were due before the step, and leases from before it.
        coalesce((SELECT (SELECT count(*) FROM {table} INDEXED BY {ready_index}
                          WHERE {is_ready}{in_queue} AND {available_at} > (SELECT coalesce(:now, now())) AND {available_at} <= mark.seen_at)
                       + (SELECT count(*) FROM {table} INDEXED BY {lease_index}
@@ -225,7 +225,7 @@ FROM (
     SELECT count(*), min({available_at}) FROM {table} INDEXED BY {ready_index}
     WHERE {is_ready}{in_queue} AND {priority} {further} ({last_level}) AND {available_at} <= (SELECT coalesce(:now, now()))
     UNION ALL
-    -- An item in line waits for a limit, not for a worker, so it is not counted.
+    -- An item in a waiting line is held back by a limit, not by a missing worker, so it is not counted.
     SELECT count(*), min({available_at}) FROM {table}
     WHERE {is_unfiled}{in_queue} AND {available_at} <= (SELECT coalesce(:now, now()))
 ) AS due;
@@ -244,7 +244,7 @@ due AS (
             WHERE {is_ready}{in_queue} AND {priority} {further} last.value
               AND {available_at} <= coalesce(:now, statement_timestamp())) AS rest
         UNION ALL
-        -- An item in line waits for a limit, not for a worker, so it is not counted.
+        -- An item in a waiting line is held back by a limit, not by a missing worker, so it is not counted.
         SELECT count(*), min({available_at}) FROM {table}
         WHERE {is_unfiled}{in_queue} AND {available_at} <= coalesce(:now, statement_timestamp())
     ) AS counted

@@ -1,10 +1,10 @@
--- write claim: lease the next due items, the most urgent priority first
+-- write claim: lease the next due items, most urgent priority first
 {pick_in_order}
 UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
 WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
 RETURNING {given};
 
--- write settle_and_claim: settle the previous batch and claim the next in one statement; waits for locks on rows to settle
+-- write settle_and_claim: settle the previous batch and claim the next one in one statement; waits for locks on the rows to be settled
 {pick_in_order},
 settled AS ({settle} RETURNING item.{id} AS id, item.{fence} AS fence{handed_over}),
 succeeded AS ({settle_successes} RETURNING item.{id} AS id, item.{fence} AS fence),
@@ -81,7 +81,7 @@ UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()
 WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
 RETURNING {given};
 
--- write settle: write settlements, each only if its fence matches; skip rows that another transaction has locked
+-- write settle: settle items, each only if its fence matches; skip rows that another transaction has locked
 {settle_unlocked} RETURNING item.{id} AS id, item.{fence} AS fence{handed_over};
 
 -- read still_leased: the given leases whose fence is unchanged

@@ -10,14 +10,14 @@ WITH accepted AS (
 )
 SELECT pg_notify('batuta', :queue);
 
--- read next_due on sqlite: the instant at which the next item of each queue is due
+-- read next_due on sqlite: the time at which the next item in each queue is due
 SELECT queue.value AS queue, coalesce(:now, now()) AS "now [TIMESTAMPTZ]",
        (SELECT available_at FROM tasks INDEXED BY tasks_due
         WHERE tasks.queue = queue.value AND status = 'queued' AND lease_until IS NULL AND limit_key IS NULL
           AND typeof(available_at) = 'integer' ORDER BY available_at LIMIT 1) AS "at [TIMESTAMPTZ]"
 FROM json_each(:queues) AS queue;
 
--- read next_due on postgres: the instant at which the next item of each queue is due
+-- read next_due on postgres: the time at which the next item in each queue is due
 SELECT queue.name AS queue, coalesce(:now, statement_timestamp()) AS now,
        (SELECT available_at FROM tasks
         WHERE tasks.queue = queue.name AND status = 'queued' AND lease_until IS NULL AND limit_key IS NULL
@@ -171,10 +171,10 @@ UPDATE tasks SET limit_key = NULL, in_line = FALSE WHERE id IN (
         UNION SELECT value FROM lines WHERE value NOT IN (SELECT jsonb_array_elements_text(:limited)))
     LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED);
 
--- write close_unused_lines on sqlite: delete the lines of tasks without limits
+-- write close_unused_lines on sqlite: delete the waiting lines of tasks that have no limits any more
 DELETE FROM task_lines WHERE name NOT IN (SELECT value FROM json_each(:limited));
 
--- write close_unused_lines on postgres: delete the lines of tasks without limits
+-- write close_unused_lines on postgres: delete the waiting lines of tasks that have no limits any more
 DELETE FROM task_lines WHERE name NOT IN (SELECT jsonb_array_elements_text(:limited));
 
 -- write open_period on sqlite: reserve a key for a period, unless it is reserved already; a cancelled task frees its key
