@@ -237,7 +237,9 @@ def main(words: list[str]) -> int:
 
 def document(rows: Iterable[Cells]) -> str:
     known = list(rows)
-    run = f'The last run used {machine()}. "Seen" shows what the test observed, and "Took" shows how long the test took.'
+    run = (
+        f'The last run used {machine()}. "Seen" shows what the test observed, and "Took" shows how long the test took.'
+    )
     return f"{preface(measured_in(known))}\n{run}\n\n{table(known)}\n{AFTERWORD}"
 
 
