@@ -88,7 +88,7 @@ async def test_alert_reaches_slack_as_text_with_the_next_step(work: Batuta, outs
     await hub.tick()
     slack = [each for each in await outside.received("slack") if each["webhook"] == "alertas"]
     assert [each["payload"]["text"] for each in slack] == [
-        ":red_circle: *julia*: chips does not answer\n→ start chips, or correct its address;"
+        ":red_circle: *julia*: chips does not answer\n→ start chips, or fix its address;"
         " `batuta doctor` shows the address"
     ]
 
