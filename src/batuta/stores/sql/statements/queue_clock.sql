@@ -7,7 +7,7 @@ SELECT seen_at FROM clock_marks WHERE queue_table = '{table}';
 -- write set_mark: record the current clock time
 INSERT INTO clock_marks (queue_table, seen_at) VALUES ('{table}', :now) ON CONFLICT (queue_table) DO UPDATE SET seen_at = excluded.seen_at;
 
--- write move_waiting: after the clock was set back, shorten the waits by the size of the step; an item without a delay becomes due
+-- write move_waiting: after the clock was set back, move due times back by the same step; an item without a delay becomes due
 UPDATE {table} SET {available_at} = CASE
     WHEN {fence} = 0 AND {available_at} <= {created_at} THEN min(:now, {available_at} - :step) ELSE {available_at} - :step END
 WHERE {is_waiting} AND {available_at} > :now AND typeof({available_at}) = 'integer'
