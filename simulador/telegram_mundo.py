@@ -296,9 +296,7 @@ class Mundo:
         return len(self._box(conta).updates)
 
     def difference(self, conta: int, pts: int, most: int = MOST_AT_ONCE) -> list[dict[str, Json]]:
-        """Return at most ``most`` updates after a position, oldest first. If the list is shorter, no further updates
-        exist.
-        """
+        """Return at most ``most`` updates after a position, oldest first. A shorter list contains the last update."""
         return self._box(conta).updates[pts : pts + most]
 
     # Requests of an account
@@ -403,9 +401,7 @@ class Mundo:
     def latest(
         self, conta: int, chave: str, acesso: int | None, *, before: int = 0, most: int = MOST_AT_ONCE
     ) -> list[Mensagem]:
-        """Return the newest messages of a chat, newest first. If ``before`` is not 0, return only messages with a
-        smaller id.
-        """
+        """Return the newest messages of a chat, newest first; if ``before`` is not 0, only those with a smaller id."""
         self.check_peer(conta, chave, acesso)
         box = self._messages(conta, chave)
         return [box[id] for id in sorted(box, reverse=True) if not before or id < before][: min(most, MOST_AT_ONCE)]

@@ -287,9 +287,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
     @property
     def encrypted_columns(self) -> EncryptedColumns:
-        """The encrypted columns of the engine and the application. The setting BATUTA_KEYS contains the encryption
-        keys.
-        """
+        """The encrypted columns of the engine and the application. BATUTA_KEYS contains the encryption keys."""
         return EncryptedColumns(self.database, self.encryption, [*COLUMNS, *self.extension.encrypted])
 
     @cached_property
@@ -347,9 +345,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return PresenceFolder.for_database(self.database.where)
 
     def now(self) -> datetime | None:
-        """Return the current time of the application's own clock, or None if SQL statements must use the database's
-        clock.
-        """
+        """Return the time of the application's own clock, or None if SQL statements must use the database's clock."""
         return self.clock.now() if self._own_time else None
 
     def add_loop(self, loop: Loop, policy: LoopPolicy, *, role: str = "worker") -> None:

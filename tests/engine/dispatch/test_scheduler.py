@@ -425,7 +425,7 @@ async def test_run_by_hand_is_in_the_same_log_and_refuses_to_overlap(house: Hous
     await tick_at(scheduler, clock, T0)
     clock.step(MINUTE)
     await scheduler.dispatcher.tick()
-    with pytest.raises(JobRefused, match="running already"):
+    with pytest.raises(JobRefused, match="already running"):
         await by_hand.run_by_hand(pulse)
     assert endpoint.gate is not None
     endpoint.gate.set()

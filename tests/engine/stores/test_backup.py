@@ -194,7 +194,7 @@ async def test_backup_of_the_other_database_kind_is_refused(site: Site, work: Ba
     with archive.create(site.file) as writer:
         writer.close(manifest)
     await work.close()
-    with pytest.raises(BackupForeign, match=f"it is a backup of {other}"):
+    with pytest.raises(BackupForeign, match=f"it is a backup of a {other} database"):
         await site.restore()
     await work.open()
 
@@ -300,7 +300,7 @@ async def test_full_disk_is_one_error_and_changes_nothing(
     def fill(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    with monkeypatch.context() as patched, pytest.raises(RestoreRefused, match=r"No space left.*free space"):
+    with monkeypatch.context() as patched, pytest.raises(RestoreRefused, match=r"No space left.*free disk space"):
         patched.setattr("os.fsync", fill)
         await site.restore()
     await work.open()

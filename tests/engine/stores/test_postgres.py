@@ -183,7 +183,7 @@ async def test_missing_server_is_one_error_without_the_password(place: str) -> N
     with pytest.raises(StoreUnavailable) as refused:
         await database.open()
     assert "segredo" not in str(refused.value)
-    assert "check that it runs and is reachable" in str(refused.value)
+    assert "check that it is running and reachable" in str(refused.value)
 
 
 async def test_missing_database_is_named(postgres: Postgres) -> None:

@@ -83,7 +83,7 @@ async def test_form_and_result_of_a_paused_job_say_who_paused_it_and_offer_to_re
     form = (await panel.ask("/painel/acoes/job.run?tarefa=paused")).text
     until = f"{(now + timedelta(hours=2)).astimezone(panel.work.zone):%d/%m/%Y %H:%M}"
     (says,) = re.findall(r'class="says">([^<]+)', form)
-    assert [each for each in ("rui", "manutenção", f"até {until}", "continua suspensa") if each not in says] == []
+    assert [each for each in ("rui", "manutenção", f"até {until}", "continuará suspensa") if each not in says] == []
     assert '<option value="sim" selected>' in form
     done = await act(panel, "job.run", tarefa="paused", suspensa="sim")
     assert "Ela continua suspensa" in done.text

@@ -211,7 +211,7 @@ async def test_unreadable_answer_changes_nothing_is_reported_and_delays_no_other
     outcome = await evaluate(modelled)
     assert isinstance(outcome, Partial)
     assert figures(outcome) == {"regras": 0, "modelo": 1, "ilegiveis": 1, "restantes": 1}
-    assert "1 answers of the model could not be read" in str(outcome.reason)
+    assert "1 answers from the model could not be read" in str(outcome.reason)
     assert [row["conversa_id"] for row in await stored(modelled)] == [talks[1]]
     oracle.answers = [Respondeu(None)]
     later = await add_talks(modelled, 1, ended=False)

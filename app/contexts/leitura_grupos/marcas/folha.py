@@ -151,17 +151,7 @@ def folha(
         dias=marks[0],
         turnos=marks[1],
         precos=marks[2],
-        condicoes=(
-            *(
-                Condicao(each.start(), each.end(), frozenset(range(5)))
-                for each in achados(_WORKDAYS, livre, "seman", "dia")
-            ),
-            *(
-                Condicao(each.start(), each.end(), frozenset(range(7)))
-                for each in achados(_ORDINARY, livre, "norma", "comu")
-            ),
-            *feriados_com_nome(livre, hoje),
-        ),
+        condicoes=_condicoes(livre, hoje),
         combinar=tuple(combinar(texto)),
         pagamentos=tuple(payments),
         fechados=tuple(_fechados(texto, livre)),
@@ -170,6 +160,17 @@ def folha(
         riscados=struck,
         lugares=tuple(places),
         areas=tuple(specialities),
+    )
+
+
+def _condicoes(livre: str, hoje: date) -> tuple[Condicao, ...]:
+    """Return the words that limit a price to some days: workdays, ordinary days and named holidays."""
+    workdays = achados(_WORKDAYS, livre, "seman", "dia")
+    ordinary = achados(_ORDINARY, livre, "norma", "comu")
+    return (
+        *(Condicao(each.start(), each.end(), frozenset(range(5))) for each in workdays),
+        *(Condicao(each.start(), each.end(), frozenset(range(7))) for each in ordinary),
+        *feriados_com_nome(livre, hoje),
     )
 
 

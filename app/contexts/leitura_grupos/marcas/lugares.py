@@ -544,37 +544,10 @@ class _Nomes:
 
 
 # Abbreviations inside a name. A full stop after any other word ends the name.
-_SHORTENED = frozenset(
-    [
-        "h",
-        "hosp",
-        "mat",
-        "sta",
-        "sto",
-        "s",
-        "n",
-        "sra",
-        "nsa",
-        "dr",
-        "dra",
-        "pe",
-        "cel",
-        "gov",
-        "pref",
-        "dep",
-        "mons",
-        "mun",
-        "reg",
-        "v",
-        "j",
-        "prof",
-        "mal",
-        "gen",
-        "cap",
-        "ten",
-        "d",
-    ]
-)
+_SHORTENED = frozenset((
+    "h", "hosp", "mat", "sta", "sto", "s", "n", "sra", "nsa", "dr", "dra", "pe", "cel", "gov", "pref", "dep",
+    "mons", "mun", "reg", "v", "j", "prof", "mal", "gen", "cap", "ten", "d",
+))  # fmt: skip
 # Words that end a name unless they are capitalised: "UPA Pôr do Sol", "UPA Setor Noroeste".
 _PARTS = frozenset(("por", "setor", "dom"))
 _SANTOS = frozenset(("santa", "santo", "sao", "nossa", "dom", "dona", "padre"))
