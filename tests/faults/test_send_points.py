@@ -15,7 +15,7 @@ from tests.judges.messages import End
 
 RATE = 8.0
 CONCURRENCY = 5
-FOLLOWS = "left>confirm>went>count_on_doctor>count_on_conversation>contacted>count_on_chip"
+FOLLOWS = "left>confirm>went>count_on_doctor>count_on_conversation>count_on_chip>contacted"
 # Points between the commits of the protocol, by the share of lost answers. The long form tries every point that it
 # passes.
 STEPS = {0.0: ("before the call", "after the call", f"committed settle>{FOLLOWS}"), 1.0: ("committed doubt",)}
