@@ -7,7 +7,7 @@ from enum import Enum, auto
 from functools import cache, lru_cache
 
 from app.contexts.leitura_grupos.blocos.escrita import Linha, dito
-from app.contexts.leitura_grupos.texto.texto import chave
+from app.contexts.leitura_grupos.texto.texto import MES, chave
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, frases, palavras
 from batuta.kernel import dataclass
 
@@ -29,16 +29,12 @@ class Tipo(Enum):
 
 
 _WD = r"(?:segunda|terca|quarta|quinta|sexta|sabado|domingo|seg|ter|qua|qui|sex|sab|dom)(?:[- ]?feira)?\.?"
-_MES = (
-    r"(?:janeiro|fevereiro|marco|abril|maio|junho|julho|agosto|setembro|outubro|novembro|dezembro"
-    r"|jan|fev|mar|abr|mai|jun|jul|ago|set|out|nov|dez)"
-)
 _SEMANA = re.compile(rf"{_WD}|[2-6]a(?:[- ]?f(?:eira)?)?\.?")
 _DIA = re.compile(
-    rf"(?:{_WD}[ ,.(-]{{0,3}})?(?:dia )?(?P<d>\d{{1,2}}) ?(?P<m>[/.-] ?\d{{1,2}}(?:[/.-](?:20)?\d\d)?|/{_MES})?"
+    rf"(?:{_WD}[ ,.(-]{{0,3}})?(?:dia )?(?P<d>\d{{1,2}}) ?(?P<m>[/.-] ?\d{{1,2}}(?:[/.-](?:20)?\d\d)?|/{MES})?"
     rf"(?:[ ,.(-]{{0,3}}{_WD})?\)?|hoje|amanha|depois de amanha"
 )
-_MES_SO = re.compile(rf"(?:escala (?:de )?)?{_MES}(?: ?(?:/|de)? ?(?:20)?\d\d)?")
+_MES_SO = re.compile(rf"(?:escala (?:de )?)?{MES}(?: ?(?:/|de)? ?(?:20)?\d\d)?")
 _HORA = r"\d{1,2}(?:h\d\d|:\d\d|h)?(?:s|rs)?"
 _HORAS = re.compile(
     rf"(?:das? )?{_HORA} ?(?:-|as|a|x|ate) ?(?:as )?{_HORA}|0?7/1[39]|13/19|19/0?1|\d{{1,2}}h(?:\d\d)?/\d{{1,2}}h(?:\d\d)?"

@@ -4,7 +4,7 @@ import re
 from datetime import date
 
 from app.contexts.leitura_grupos.blocos.escrita import Linha, inteiro
-from app.contexts.leitura_grupos.texto.texto import achados, contem
+from app.contexts.leitura_grupos.texto.texto import MESES, achados, contem
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 
 _UNIDADES = ("um", "dois", "tres", "quatro", "cinco", "seis", "sete", "oito", "nove")
@@ -15,41 +15,26 @@ _OUTROS = {
         ("onze", "doze", "treze", "quatorze", "quinze", "dezesseis", "dezessete", "dezoito", "dezenove"), 11
     )
 } | {"primeiro": 1, "catorze": 14}
-# A message that contains none of these names has no date with a month in words.
-_MESES = (
-    "janeiro",
-    "fevereiro",
-    "marco",
-    "abril",
-    "maio",
-    "junho",
-    "julho",
-    "agosto",
-    "setembro",
-    "outubro",
-    "novembro",
-    "dezembro",
-)
 _UNIDADE = "|".join(_UNIDADES)
 _NUMERO = rf"(?:(?:vinte|trinta) e (?:{_UNIDADE})|{'|'.join((*_DEZENAS, *_OUTROS, *_UNIDADES))})\b"
 _DIAS = re.compile(rf"\bdias? (?P<lista>{_NUMERO}(?:(?:, | e | a | ate ){_NUMERO}){{0,8}})")
 _DATAS = re.compile(
     r"(?<!rua )(?<!avenida )(?<!av )(?<!av\. )(?<!praca )(?<!hospital )(?<!vila )(?<!jardim )(?<!bairro )(?<!upa )(?<!ubs )"
-    rf"\b(?P<lista>{_NUMERO}) de (?:{'|'.join(_MESES)})\b"
+    rf"\b(?P<lista>{_NUMERO}) de (?:{'|'.join(MESES)})\b"
 )
 _CADA = re.compile(_NUMERO)
 
 
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
     plano = inteiro(found)
-    if _DIAS.search(plano) is None and not contem(plano, _MESES):
+    if _DIAS.search(plano) is None and not contem(plano, MESES):
         return found
     return [_em_algarismos(each) if " " in each.texto else each for each in found]
 
 
 def _em_algarismos(line: Linha) -> Linha:
     plano = line.plano
-    found = [*achados(_DIAS, plano, "dia"), *(_DATAS.finditer(plano) if contem(plano, _MESES) else ())]
+    found = [*achados(_DIAS, plano, "dia"), *(_DATAS.finditer(plano) if contem(plano, MESES) else ())]
     spans = {each.start("lista"): each for each in found}
     for _, days in sorted(spans.items(), reverse=True):
         for each in reversed([*_CADA.finditer(line.plano, *days.span("lista"))]):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
 from app.contexts.leitura_grupos.blocos.escrita import Linha, dito
-from app.contexts.leitura_grupos.texto.texto import contem
+from app.contexts.leitura_grupos.texto.texto import MES, MESES, contem
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 from batuta.kernel import dataclass
 
@@ -16,13 +16,9 @@ NOME = "mes"
 # A line with more characters than LONGA is text and not a list of days. A message with more than MAIS_MESES months is
 # not a list of shifts.
 LONGA, MAIS_MESES = 400, 24
-_MESES = ("jan", "fev", "mar", "abr", "mai", "jun", "jul", "ago", "set", "out", "nov", "dez")
-_MES = (
-    r"(?:janeiro|fevereiro|marco|abril|maio|junho|julho|agosto|setembro|outubro|novembro|dezembro"
-    r"|jan|fev|mar|abr|mai|jun|jul|ago|set|out|nov|dez)"
-)
+_MESES = tuple(each[:3] for each in MESES)
 _SOZINHO = re.compile(
-    rf"(?<!\d)(?<!\d )(?<!\d de )(?<!rio de )(?<!/)(?<!-)\b(?P<mes>{_MES})\b(?!\.? \d{{1,2}}(?!\d| ?/))"
+    rf"(?<!\d)(?<!\d )(?<!\d de )(?<!rio de )(?<!/)(?<!-)\b(?P<mes>{MES})\b(?!\.? \d{{1,2}}(?!\d| ?/))"
 )
 _FAIXA = re.compile(
     r"(?<![\d/])(?P<d>\d{1,2})(?: ?/ ?(?P<m>\d{1,2}))? ?(?:a|ate|ao|-|–"
@@ -38,7 +34,7 @@ _TURNO = (
 )
 _DECO = r"[^\w~]{0,8}"
 _MES_E_LISTA = re.compile(
-    rf"\b{_MES}\b(?:/\d{{2,4}})?[^\w\n]{{0,2}}:[^\w\n]{{0,3}}(?:dias? )?(?P<dias>{_LISTA})(?=\W|$)"
+    rf"\b{MES}\b(?:/\d{{2,4}})?[^\w\n]{{0,2}}:[^\w\n]{{0,3}}(?:dias? )?(?P<dias>{_LISTA})(?=\W|$)"
 )
 _ROTULO = r"(?:(?!vagas?|plant|total|temos|faltam?|restam?|sao)[a-z][a-z ./-]{1,30}: ?)?"
 _ANTES_DO_TURNO = re.compile(
@@ -162,7 +158,7 @@ def dia_do_mes(line: Linha, month: int | None) -> Linha:
     return line.com(found.end(), f"/{month:02d}") if month is not None else _com_dia(line, found.start())
 
 
-_COLADO = re.compile(rf"(?P<d>\d(?<![\w/]\d)\d?)(?P<mes>{_MES})(?P<ano>\d{{4}}|\d\d)?(?!\w)")
+_COLADO = re.compile(rf"(?P<d>\d(?<![\w/]\d)\d?)(?P<mes>{MES})(?P<ano>\d{{4}}|\d\d)?(?!\w)")
 _DO_MES = re.compile(
     r"(?P<d>\d(?<!\w\d)\d?)(?P<qual> (?:do (?:mes )?corrente|d?(?:este|esse) mes|do mes que vem|do proximo mes)\b)"
 )

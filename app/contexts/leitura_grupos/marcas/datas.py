@@ -10,17 +10,14 @@ from functools import cache
 from itertools import islice
 
 from app.contexts.leitura_grupos.marcas.marca import TOMADO, Condicao, Dia, Dias
-from app.contexts.leitura_grupos.texto.texto import achados
+from app.contexts.leitura_grupos.texto.texto import MES, achados
 from batuta.kernel import dataclass
 
 PASSADO = timedelta(days=60)
 LONGE = 62
 _MESES = ("jan", "fev", "mar", "abr", "mai", "jun", "jul", "ago", "set", "out", "nov", "dez")
 _SEMANA = {"seg": 0, "ter": 1, "qua": 2, "qui": 3, "sex": 4, "sab": 5, "dom": 6}
-_MES = (
-    r"(?:janeiro|fevereiro|marco|abril|maio|junho|julho|agosto|setembro|outubro|novembro|dezembro"
-    r"|jan|fev|mar|abr|mai|jun|jul|ago|set|out|nov|dez)\b"
-)
+_MES = rf"{MES}\b"
 _WD = (
     r"(?:(?:segunda|terca|quarta|quinta|sexta)s?(?: {0,2}-? {0,2}feiras?)?\b|sabad(?:o|ao)s?\b|domingo?s?\b"
     r"|[2-6]\.?a(?: {0,2}-? {0,2}feiras?\b|s?f\b|(?= (?:sd|sn|manha|tarde|noite|diurno|noturno)\b))"

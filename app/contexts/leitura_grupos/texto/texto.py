@@ -14,6 +14,12 @@ from typing import NamedTuple
 from app.contexts.leitura_grupos.texto.grafia import Grafias
 from batuta.kernel import dataclass
 
+MESES = (
+    "janeiro", "fevereiro", "marco", "abril", "maio", "junho", "julho", "agosto", "setembro", "outubro", "novembro",
+    "dezembro",
+)  # fmt: skip
+# Matches the name of a month or its first three letters.
+MES = rf"(?:{'|'.join(MESES)}|{'|'.join(each[:3] for each in MESES)})"
 _NOTHING = frozenset("\u00ad\u200b\u200c\u200e\u200f\u2060\ufeff\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _DASHES = "‐‑‒–—―−➖"
 _LIKE_ASCII = {
