@@ -41,6 +41,7 @@ FLOORS = {
     "as": (1.0, 0.01),
     "at": (0.99, 0.0),
     "au": (0.891, 0.02),
+    "av": (1.0, 0.03),
 }
 # Of the texts that are read as certo, the largest share that may not be an opt-out.
 WRONGLY_CERTAIN = 0.005
