@@ -13,14 +13,14 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.events import ChildEnded, ChildLooping, ChildReady, ChildRecovered, ChildSilent, ChildStarted
-from batuta.processes.child import OrphanReaper
-from batuta.processes.notify import NotifySocket
+from batuta.processes.child import ChildProcess, OrphanReaper
+from batuta.processes.notify import NotifyMessage, NotifySocket
 from batuta.processes.restarts import EXIT_AGAIN, EXIT_CONFIG, Budget, NewRestart, RestartReason
 from batuta.processes.tree import ChildSpec, Entry, ProcessTree, Timeouts
 from batuta.supervise.loop import LoopPolicy
@@ -322,6 +322,33 @@ async def test_program_that_cannot_be_started_is_retried_beside_the_others() -> 
         assert ended.role == "gone"
         assert "No such file" in ended.how
         await tree.ready("fine")
+
+
+async def test_message_that_arrives_while_its_sender_is_being_started_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A quick child reports ready before the coroutine that starts it continues. The parent does not know the child's
+    process yet, but the event loop has already read the message.
+    """
+    senders: list[int] = []
+    receive, start = NotifySocket.receive, ChildProcess.start
+
+    def receive_and_note(inbox: NotifySocket) -> Iterator[NotifyMessage]:
+        for message in receive(inbox):
+            senders.append(message.pid)
+            yield message
+
+    async def start_slowly(*arguments: Any) -> ChildProcess:
+        process = await start(*arguments)
+        await waiting.until("the message was read", lambda: process.pid in senders)
+        return process
+
+    monkeypatch.setattr(NotifySocket, "receive", receive_and_note)
+    monkeypatch.setattr(ChildProcess, "start", start_slowly)
+    only_ready, _, _ = LIVING.partition("threading.Thread")
+    async with watched(worker=only_ready + WAITS) as tree:
+        await waiting.until("a tick after the start", lambda: bool(tree.events.of(ChildStarted)))
+        assert tree.family.children[0].is_ready
 
 
 async def test_stop_signals_all_children_at_once_and_each_has_the_whole_grace() -> None:

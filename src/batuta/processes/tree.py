@@ -31,7 +31,7 @@ from batuta.kernel.events import ChildEnded, ChildLooping, ChildReady, ChildReco
 from batuta.kernel.reasons import define, reason_of_os_error
 from batuta.kernel.values import dataclass
 from batuta.processes.child import STOPPED, ChildProcess, OrphanReaper, exit_reason
-from batuta.processes.notify import ALIVE, NOTIFY_VARIABLES, READY, SOCKET, WATCHDOG_LIMIT, NotifySocket
+from batuta.processes.notify import ALIVE, NOTIFY_VARIABLES, READY, SOCKET, WATCHDOG_LIMIT, NotifyMessage, NotifySocket
 from batuta.processes.restarts import (
     EXIT_AGAIN,
     LEFT_BY_TIMEOUT,
@@ -149,6 +149,8 @@ class ProcessTree:
     _orphan_reaper: OrphanReaper = field(default_factory=OrphanReaper)
     _unkilled: list[ChildProcess] = field(default_factory=list)  # children that SIGKILL has not ended yet
     _looked_at: float | None = None
+    _is_starting: bool = False  # whether a child is being started, whose process is not known yet
+    _early: list[NotifyMessage] = field(default_factory=list)  # messages from unknown processes during that time
 
     @property
     def children(self) -> Sequence[Child]:
@@ -190,8 +192,11 @@ class ProcessTree:
         if self.notify_socket is None:
             return
         living = {child.process.pid: child for child in self._children if child.process is not None}
-        for message in self.notify_socket.receive():
-            if (child := living.get(message.pid)) is not None:
+        messages, self._early = [*self._early, *self.notify_socket.receive()], []
+        for message in messages:
+            if (child := living.get(message.pid)) is None:
+                self._early += [message] if self._is_starting else []
+            else:
                 child.last_message_at = self.clock.monotonic()
                 child.sends_heartbeats = child.sends_heartbeats or ALIVE in message.words
                 if READY in message.words and not child.is_ready:
@@ -229,6 +234,7 @@ class ProcessTree:
         if self.notify_socket is not None:
             limit = self.timeouts.living // timedelta(microseconds=1)
             env |= {SOCKET: self.notify_socket.address, WATCHDOG_LIMIT: str(limit), "PYTHONFAULTHANDLER": "1"}
+        self._is_starting = True
         try:
             child.process = await ChildProcess.start(
                 child.spec.argv, env, lambda line: self.on_line(name, line), self.wakeup.set
@@ -236,8 +242,11 @@ class ProcessTree:
         except OSError as error:  # most likely the limit of processes is reached; the other children continue
             self._decide(child, End(0, NOT_STARTED, NOT_STARTED_WHY(error=reason_of_os_error(error))))
             return
+        finally:
+            self._is_starting = False
         self._update_reaper()
         self.events.emit(ChildStarted(name, child.process.pid))
+        self._receive()
 
     def _check_running(self, child: Child, process: ChildProcess, passed: float) -> None:
         if child.silent_for is not None:
