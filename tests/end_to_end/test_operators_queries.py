@@ -19,12 +19,12 @@ from batuta.kernel.leases import LeaseHolder
 from batuta.queue.item import NewItem
 from batuta.runlog.execution import Ending, Status
 from batuta.stores import connect
-from batuta.stores.sql.controls import SqlControls, SqlSwitches
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.migrations import Migrator, engine_migrations
 from batuta.stores.sql.operators import read_for_operators
 from batuta.stores.sql.queue.store import SqlQueue
+from batuta.stores.sql.tables.controls import SqlControls, SqlSwitches
+from batuta.stores.sql.tables.executions import SqlExecutionLog
 from batuta.testing import EventRecorder, FakeClock
 from tests.engine.dispatch.scheduling import Endpoint, House, job
 from tests.julia.grupos.bancada import bancada, vaga

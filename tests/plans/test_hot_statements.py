@@ -6,20 +6,20 @@ from datetime import timedelta
 import pytest
 
 from batuta.kernel.clock import SystemClock, microseconds
-from batuta.stores.sql.alerts import AlertQueries
-from batuta.stores.sql.calls import CallQueries
-from batuta.stores.sql.circuits import CircuitQueries
-from batuta.stores.sql.controls import SwitchQueries
 from batuta.stores.sql.database import AsJson, Database, Query
-from batuta.stores.sql.executions import ExecutionQueries
-from batuta.stores.sql.history import ReportQueries
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import in_dialect, load_queries, query_of
 from batuta.stores.sql.queue.inspection import LAST
 from batuta.stores.sql.queue.inspection import _queries as inspection_queries
 from batuta.stores.sql.queue.statements import queue_queries
-from batuta.stores.sql.rates import RateQueries
-from batuta.stores.sql.tokens import TokenQueries
+from batuta.stores.sql.tables.alerts import AlertQueries
+from batuta.stores.sql.tables.calls import CallQueries
+from batuta.stores.sql.tables.circuits import CircuitQueries
+from batuta.stores.sql.tables.controls import SwitchQueries
+from batuta.stores.sql.tables.executions import ExecutionQueries
+from batuta.stores.sql.tables.history import ReportQueries
+from batuta.stores.sql.tables.rates import RateQueries
+from batuta.stores.sql.tables.tokens import TokenQueries
 from batuta.tasks.registry import TASKS
 from batuta.testing import FakeClock
 

@@ -29,9 +29,9 @@ from batuta.stores.backup.restoring import (
     Restoring,
     engine_restore_queries,
 )
-from batuta.stores.sql.audit import AccessLog
 from batuta.stores.sql.database import ConnectionLimits, Database, Reading, Transaction
 from batuta.stores.sql.migrations import LEDGER, Migration, Migrator, read_applied_migrations
+from batuta.stores.sql.tables.audit import AccessLog
 from batuta.tasks.registry import TASKS
 
 if TYPE_CHECKING:

@@ -55,25 +55,25 @@ from batuta.receive.endpoints import JobEndpoints
 from batuta.receive.receiver import JobReceiver
 from batuta.runlog.history import Recorded
 from batuta.stores.connections import Wakeups
-from batuta.stores.sql.audit import AccessLog
-from batuta.stores.sql.calls import SqlJobCalls
-from batuta.stores.sql.circuits import SqlCircuits
-from batuta.stores.sql.controls import SqlControls, SqlSwitches
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.encrypted import COLUMNS, EncryptedColumns
-from batuta.stores.sql.executions import SqlExecutionLog
-from batuta.stores.sql.history import SqlReports
-from batuta.stores.sql.log_lines import SqlLogLines
 from batuta.stores.sql.migrations import Marker, Migration, Migrator, engine_migrations
-from batuta.stores.sql.processes import SqlProcessRequests
 from batuta.stores.sql.queue.indexes import require_indexes
 from batuta.stores.sql.queue.inspection import SqlBulk
 from batuta.stores.sql.queue.items import SqlItems
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sql.queue.tasks import SqlTasks, UnservedItems
-from batuta.stores.sql.rates import SqlRates
-from batuta.stores.sql.schedules import SqlSchedules
-from batuta.stores.sql.tokens import SqlTokens
+from batuta.stores.sql.tables.audit import AccessLog
+from batuta.stores.sql.tables.calls import SqlJobCalls
+from batuta.stores.sql.tables.circuits import SqlCircuits
+from batuta.stores.sql.tables.controls import SqlControls, SqlSwitches
+from batuta.stores.sql.tables.executions import SqlExecutionLog
+from batuta.stores.sql.tables.history import SqlReports
+from batuta.stores.sql.tables.log_lines import SqlLogLines
+from batuta.stores.sql.tables.processes import SqlProcessRequests
+from batuta.stores.sql.tables.rates import SqlRates
+from batuta.stores.sql.tables.schedules import SqlSchedules
+from batuta.stores.sql.tables.tokens import SqlTokens
 from batuta.supervise.loop import Loop, LoopFunction, LoopPolicy, loop_of, policy_in_seconds, runs_in_thread
 from batuta.supervise.retention import PRUNER_POLICY, Pruner, Retention, keep_for
 from batuta.supervise.supervisor import Supervisor

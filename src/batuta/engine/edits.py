@@ -8,7 +8,7 @@ from batuta.kernel.errors import ActionRefused
 from batuta.kernel.json import Json, loads
 from batuta.kernel.reasons import define
 from batuta.kernel.suggestions import unknown
-from batuta.stores.sql.audit import AuditLog
+from batuta.stores.sql.tables.audit import AuditLog
 from batuta.tasks.registry import TASKS
 from batuta.tasks.task import AnyTask, Call, EnqueueOptions, arguments_of
 

@@ -21,8 +21,8 @@ from batuta.kernel.reasons import Reason
 from batuta.kernel.suggestions import check_options, unknown
 from batuta.queue.item import pause_of_queue
 from batuta.receive.endpoints import DEFAULT_TIMEOUT
-from batuta.stores.sql.controls import SqlSwitches
 from batuta.stores.sql.queue.store import SqlQueue
+from batuta.stores.sql.tables.controls import SqlSwitches
 from batuta.targets import http_caller
 from batuta.targets.call import BreakerTarget, CallTarget, JobFunction
 

@@ -28,11 +28,11 @@ from batuta.processes.heartbeat import HEARTBEAT_POLICY, Heartbeat
 from batuta.queue.store import Unserved
 from batuta.schedule.window import Window
 from batuta.stores.connections import Connections, PoolSizes
-from batuta.stores.sql.alerts import SqlAlerts, SqlIncidents
-from batuta.stores.sql.executions import SqlTimetables
-from batuta.stores.sql.processes import SqlBeats, SqlRestarts, SqlTransactions
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sql.queue.tasks import UnservedItems
+from batuta.stores.sql.tables.alerts import SqlAlerts, SqlIncidents
+from batuta.stores.sql.tables.executions import SqlTimetables
+from batuta.stores.sql.tables.processes import SqlBeats, SqlRestarts, SqlTransactions
 from batuta.supervise.loop import Loop, LoopPolicy
 from batuta.supervise.running import LoopState
 from batuta.supervise.supervisor import Supervisor

@@ -32,7 +32,7 @@ from batuta.processes.notify import Notifier
 from batuta.processes.requests import REQUESTS_POLICY, RequestLoop
 from batuta.processes.restarts import NewRestart, RestartReason, reason_of_dump
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.processes import SqlBeats, SqlProcessRequests, SqlRestarts
+from batuta.stores.sql.tables.processes import SqlBeats, SqlProcessRequests, SqlRestarts
 from batuta.supervise.stacks import StackFolder, process_stacks
 from batuta.supervise.supervisor import Supervisor
 

@@ -25,7 +25,7 @@ from batuta.kernel.events import Fanout, ProcessEnded, ProcessStarted
 from batuta.kernel.resources import Resources
 from batuta.kernel.suggestions import unknown
 from batuta.kernel.waiting import cancel_and_wait
-from batuta.stores.sql.history import SqlReports
+from batuta.stores.sql.tables.history import SqlReports
 from batuta.supervise.supervisor import Supervisor
 
 # Reaction to a loop that gives up: ``raise`` ends the block with the error, ``terminate`` sends SIGTERM to the process.

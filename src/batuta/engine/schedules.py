@@ -16,7 +16,7 @@ from batuta.kernel.storable import refuse_unstorable
 from batuta.kernel.suggestions import check_options
 from batuta.schedule.due import CatchUp
 from batuta.schedule.kinds import at_text
-from batuta.stores.sql.schedules import NewSchedule, SqlSchedules, parts_of
+from batuta.stores.sql.tables.schedules import NewSchedule, SqlSchedules, parts_of
 from batuta.tasks.registry import TaskRegistry
 from batuta.tasks.task import AnyTask, Call, TaskFunction
 

@@ -26,8 +26,8 @@ from batuta.access import Network, Sessions, belongs, hash_secret, split_token
 from batuta.kernel.clock import EARLIEST, Clock
 from batuta.kernel.events import Events, RequestsRefused
 from batuta.kernel.values import dataclass
-from batuta.stores.sql.audit import AccessLog
-from batuta.stores.sql.tokens import SqlTokens
+from batuta.stores.sql.tables.audit import AccessLog
+from batuta.stores.sql.tables.tokens import SqlTokens
 from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup
 
 MINUTE = timedelta(minutes=1)

@@ -10,7 +10,7 @@ from batuta.kernel.ids import Ids
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.migrations import Mark, Marker
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.stores.sql.tokens import SqlTokens
+from batuta.stores.sql.tables.tokens import SqlTokens
 from batuta.testing import FakeClock
 
 

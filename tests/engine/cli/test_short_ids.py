@@ -4,8 +4,8 @@ import pytest
 
 from batuta.kernel.errors import AmbiguousId
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.history import full_id
 from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.tables.history import full_id
 from batuta.testing import FakeClock
 
 FIRST, SECOND = "01a1e49d-0000-7000-8000-000000000001", "01a1e49d-0000-7000-8000-0000000000f2"

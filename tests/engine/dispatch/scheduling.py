@@ -15,10 +15,10 @@ from batuta.kernel.ids import Ids
 from batuta.kernel.leases import LeaseHolder
 from batuta.runlog.execution import Ending, Registration, Status
 from batuta.runlog.log import ExecutionLog, Expected, OwnTimetable
-from batuta.stores.sql.controls import SqlControls, SqlSwitches
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.tables.controls import SqlControls, SqlSwitches
+from batuta.stores.sql.tables.executions import SqlExecutionLog
 from batuta.supervise.loop import Again
 from batuta.testing import EventRecorder, FakeClock
 from tests.stored import readable

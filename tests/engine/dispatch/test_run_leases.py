@@ -18,8 +18,8 @@ from batuta.runlog.execution import Ending, Execution, Status
 from batuta.runlog.log import Closing
 from batuta.stores import connect
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.tables.executions import SqlExecutionLog
 from batuta.supervise.lease_keeper import LeaseKeeper
 from batuta.supervise.loop import Idle, LoopPolicy, Pace, Wakeup
 from batuta.supervise.supervisor import Supervisor

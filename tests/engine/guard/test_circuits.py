@@ -15,9 +15,9 @@ from batuta.kernel.events import CircuitMoved
 from batuta.kernel.ids import Ids
 from batuta.kernel.reasons import code_of
 from batuta.stores import connect
-from batuta.stores.sql.circuits import SqlCircuits
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.tables.circuits import SqlCircuits
 from batuta.testing import EventRecorder, FakeClock
 
 SECOND = timedelta(seconds=1)

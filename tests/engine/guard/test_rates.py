@@ -15,7 +15,7 @@ from batuta.kernel.ids import Ids
 from batuta.stores import connect
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.stores.sql.rates import MARGIN, SqlRates
+from batuta.stores.sql.tables.rates import MARGIN, SqlRates
 from batuta.supervise.retention import Pruner
 from batuta.testing import FakeClock
 

@@ -14,7 +14,7 @@ from batuta.guard.base import Hold
 from batuta.guard.rate import Limit, Reserved
 from batuta.kernel.ids import Ids
 from batuta.stores import connect
-from batuta.stores.sql.rates import SqlRates
+from batuta.stores.sql.tables.rates import SqlRates
 from batuta.testing import FakeClock
 from tests.engine.queue.test_machine import MEMORY, migrated
 from tests.faults.figures import LONG

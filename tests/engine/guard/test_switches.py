@@ -11,9 +11,9 @@ from batuta.kernel.clock import SystemClock
 from batuta.kernel.events import SwitchChanged
 from batuta.kernel.ids import Ids
 from batuta.stores import connect
-from batuta.stores.sql.controls import SqlSwitches
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.tables.controls import SqlSwitches
 from batuta.testing import EventRecorder, FakeClock
 
 

@@ -11,7 +11,7 @@ from batuta.health.finding import Assessment, Severity
 from batuta.health.workers import DEAD_AFTER, SCHEDULER_SILENT, judge_scheduler, judge_workers
 from batuta.kernel.leases import LeaseHolder
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.processes import SqlBeats
+from batuta.stores.sql.tables.processes import SqlBeats
 from batuta.supervise.retention import Pruner
 from batuta.testing import FakeClock
 from batuta.testing.clock import settle

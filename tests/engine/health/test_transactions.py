@@ -12,7 +12,7 @@ from batuta.health.checks import BUSY, CAUSE, OpenTransaction, judge_transaction
 from batuta.health.finding import Severity
 from batuta.kernel.events import AlertRaised
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.processes import SqlTransactions
+from batuta.stores.sql.tables.processes import SqlTransactions
 from batuta.testing import EventRecorder, FakeClock
 from batuta.texts import Texts
 from batuta.texts.findings import FindingTexts

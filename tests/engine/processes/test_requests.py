@@ -14,8 +14,8 @@ from batuta.kernel.errors import Recycled
 from batuta.kernel.ids import Ids
 from batuta.processes.requests import RESTART_ASKED, RequestKind, RequestLoop
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.processes import SqlProcessRequests
 from batuta.stores.sql.queries import query_of
+from batuta.stores.sql.tables.processes import SqlProcessRequests
 from batuta.supervise.stacks import process_stacks, stack_of_task
 from batuta.testing import FakeClock
 

@@ -15,7 +15,7 @@ from batuta.kernel.ids import Ids
 from batuta.processes.restarts import NewRestart, Restart, RestartReason
 from batuta.processes.tree import MOST_PENDING, RestartLog, Stall
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.processes import SqlBeats, SqlRestarts
+from batuta.stores.sql.tables.processes import SqlBeats, SqlRestarts
 from batuta.supervise.loop import Again, Idle
 from batuta.testing import FakeClock
 

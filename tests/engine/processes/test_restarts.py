@@ -8,7 +8,7 @@ from batuta.engine.batuta import Batuta
 from batuta.kernel.ids import Ids
 from batuta.processes.restarts import NewRestart, RestartReason
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.processes import LONGEST_STACK, SqlBeats, SqlRestarts
+from batuta.stores.sql.tables.processes import LONGEST_STACK, SqlBeats, SqlRestarts
 from batuta.supervise.retention import Pruner
 from batuta.testing import FakeClock
 

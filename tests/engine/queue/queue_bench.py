@@ -12,9 +12,9 @@ from batuta.queue.isolation import Isolation
 from batuta.queue.item import Lease, NewItem
 from batuta.queue.outcome import Done, after_seconds
 from batuta.queue.worker import Worker, WorkerPolicy
-from batuta.stores.sql.controls import SqlSwitches
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queue.store import SqlQueue
+from batuta.stores.sql.tables.controls import SqlSwitches
 from batuta.supervise.lease_keeper import LeaseKeeper
 from batuta.supervise.loop import Idle, Pace
 from batuta.tasks.registry import TASKS

@@ -17,11 +17,11 @@ from batuta.kernel.leases import LeaseHolder
 from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.outcome import Settlement
 from batuta.stores import connect
-from batuta.stores.sql.controls import SqlSwitches
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.migrations import Migrator, engine_migrations
 from batuta.stores.sql.queries import query_of
 from batuta.stores.sql.queue.store import SqlQueue
+from batuta.stores.sql.tables.controls import SqlSwitches
 from batuta.tasks.registry import TASKS
 from batuta.testing import EventRecorder, FakeClock
 from tests.faults.figures import LONG

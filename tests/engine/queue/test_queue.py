@@ -10,10 +10,10 @@ from batuta.kernel.errors import InvalidName
 from batuta.kernel.ids import Ids
 from batuta.kernel.leases import LeaseHolder
 from batuta.queue.item import NewItem, QueueTable
-from batuta.stores.sql.controls import SqlSwitches
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queue.store import SqlQueue
+from batuta.stores.sql.tables.controls import SqlSwitches
 from batuta.tasks.registry import TASKS
 from batuta.testing import EventRecorder, FakeClock
 from tests.engine.queue.contract import ANN, BEN, ITEM_LEASE, SECOND, QueueContract, QueueFixture

@@ -7,8 +7,8 @@ import pytest
 
 from batuta.kernel.clock import SystemClock
 from batuta.receive.receiver import Answered, Busy, CallOpened, KeyReused, NewCall
-from batuta.stores.sql.calls import SqlJobCalls
 from batuta.stores.sql.database import Database
+from batuta.stores.sql.tables.calls import SqlJobCalls
 from batuta.testing import FakeClock
 
 DAY = timedelta(days=1)

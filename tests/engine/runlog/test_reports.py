@@ -7,11 +7,11 @@ from uuid import UUID
 import pytest
 
 from batuta.runlog.history import Recorded, Slice
-from batuta.stores.sql import history
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.history import ReportQueries, SqlReports
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import in_dialect, load_queries, query_of
+from batuta.stores.sql.tables import history
+from batuta.stores.sql.tables.history import ReportQueries, SqlReports
 from tests.plans.test_hot_statements import FILL, plan
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)

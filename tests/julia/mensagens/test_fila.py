@@ -8,9 +8,9 @@ from batuta.kernel.errors import StoreConflict
 from batuta.kernel.ids import Ids
 from batuta.queue.item import ItemState
 from batuta.queue.outcome import Settlement
-from batuta.stores.sql.controls import SqlSwitches
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queue.store import SqlQueue
+from batuta.stores.sql.tables.controls import SqlSwitches
 from batuta.testing import EventRecorder, FakeClock
 from tests.engine.queue.contract import BEN, ITEM_LEASE, SECOND, QueueContract, QueueFixture
 from tests.engine.queue.test_queue import SqlQueueFixture

@@ -8,7 +8,7 @@ from rich.table import Table
 from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, current_user
 from batuta.engine.batuta import Batuta
 from batuta.kernel.suggestions import unknown
-from batuta.stores.sql.history import full_id
+from batuta.stores.sql.tables.history import full_id
 from batuta.tasks.batch import Batch, BatchProgress
 
 COLUMNS = ("id", "name", "state", "progress", "failed", "cancelled", "created", "ended")

@@ -10,7 +10,7 @@ from batuta.engine.batuta import Batuta
 from batuta.kernel.spans import LONGEST_SPAN, read_span
 from batuta.kernel.suggestions import unknown
 from batuta.queue.inspection import STATE_OF, BulkChange, BulkOperation, ItemFilter
-from batuta.stores.sql.history import full_id
+from batuta.stores.sql.tables.history import full_id
 
 COLUMNS = ("id", "change", "state", "changed", "expected", "by", "created")
 MOST_LISTED = 20

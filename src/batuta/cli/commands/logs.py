@@ -11,7 +11,7 @@ from batuta.cli.context import CliContext, JsonFlag, cli_context, wait_for
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import AmbiguousId
 from batuta.runlog.lines import CUT, LogLine
-from batuta.stores.sql.history import id_range, is_uuid
+from batuta.stores.sql.tables.history import id_range, is_uuid
 
 LOOK_EVERY: Final = timedelta(seconds=1)
 ENDED: Final = ("complete", "failed", "cancelled")

@@ -17,8 +17,8 @@ from batuta.kernel.reasons import Reason, decode
 from batuta.kernel.suggestions import unknown
 from batuta.queue.item import ItemState, QueueTable
 from batuta.stores.sql.database import Row
-from batuta.stores.sql.history import full_id
 from batuta.stores.sql.queue.store import SqlQueue
+from batuta.stores.sql.tables.history import full_id
 from batuta.tasks.ends import HELD_UNTIL, hide_unknown_due
 from batuta.tasks.registry import TASKS
 from batuta.texts import Texts

@@ -16,10 +16,10 @@ from batuta.kernel.reasons import encode
 from batuta.kernel.values import dataclass
 from batuta.queue.item import QueueTable
 from batuta.runlog.reasons import MISSED_RESTORED, RESTORED
-from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Row, Transaction
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import in_dialect, load_queries, query_of
+from batuta.stores.sql.tables.audit import AuditLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,3 +1,3 @@
-"""SQL stores: one Database interface for SQLite and PostgreSQL, named queries, numbered migrations, and stores for the
-engine's tables.
+"""SQL stores: one Database interface for SQLite and PostgreSQL, named queries and numbered migrations. The stores
+themselves are in ``tables`` and ``queue``.
 """

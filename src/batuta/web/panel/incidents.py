@@ -14,7 +14,7 @@ from batuta.health.alerts import Incident, stats
 from batuta.kernel.masking import mask
 from batuta.processes.restarts import Restart
 from batuta.runlog.history import BEFORE_ANY
-from batuta.stores.sql.audit import Entry
+from batuta.stores.sql.tables.audit import Entry
 from batuta.texts.findings import causes_of
 from batuta.web.auth import note_access
 from batuta.web.context import state_of

@@ -26,9 +26,9 @@ from batuta.kernel.values import dataclass
 from batuta.queue.inspection import ErrorGroup, ItemFilter, Place, signature_of
 from batuta.queue.item import ItemState, QueueTable, pause_of_queue
 from batuta.queue.store import Depth
-from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.queue.inspection import QueueInspection, name_of
 from batuta.stores.sql.queue.store import SqlQueue
+from batuta.stores.sql.tables.history import is_uuid
 from batuta.supervise.stacks import stack_of_task
 from batuta.tasks.ends import hide_unknown_due
 from batuta.tasks.registry import TASKS

@@ -20,7 +20,7 @@ from batuta.kernel.reasons import decode
 from batuta.processes.requests import ProcessRequest
 from batuta.processes.restarts import Restart
 from batuta.runlog.history import BEFORE_ANY
-from batuta.stores.sql.audit import Entry
+from batuta.stores.sql.tables.audit import Entry
 from batuta.web.auth import note_access
 from batuta.web.context import state_of
 from batuta.web.panel.frame import show, words_of

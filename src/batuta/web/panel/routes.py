@@ -17,7 +17,7 @@ from batuta.kernel.masking import mask
 from batuta.kernel.suggestions import nearest
 from batuta.runlog.execution import Status
 from batuta.runlog.history import BEFORE_ANY, Recorded
-from batuta.stores.sql.history import is_uuid
+from batuta.stores.sql.tables.history import is_uuid
 from batuta.web.auth import needs
 from batuta.web.context import base_of, state_of
 from batuta.web.pages import static

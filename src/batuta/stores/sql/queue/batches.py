@@ -27,13 +27,13 @@ from batuta.kernel.storable import mask_text
 from batuta.kernel.suggestions import unknown
 from batuta.kernel.values import dataclass
 from batuta.queue.outcome import LONGEST_ERROR
-from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Query, Reading, Row, Transaction, from_row
-from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.queue.endings import ENDED
 from batuta.stores.sql.queue.items import PipelineMembers
 from batuta.stores.sql.queue.statements import more_queries
 from batuta.stores.sql.queue.tasks import SqlTasks
+from batuta.stores.sql.tables.audit import AuditLog
+from batuta.stores.sql.tables.history import is_uuid
 from batuta.tasks.batch import (
     BATCH_CANCELLED,
     BatchMembers,

@@ -14,12 +14,12 @@ from batuta.kernel.values import dataclass
 from batuta.queue.inspection import BulkChange, BulkOperation, ErrorGroup, ItemFilter, Place, group_errors
 from batuta.queue.item import ItemState, QueueTable
 from batuta.queue.outcome import LONGEST_ERROR
-from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Row, Transaction
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries, load_text, read_sql
 from batuta.stores.sql.queue.statements import queue_gaps
 from batuta.stores.sql.queue.store import SqlQueue
+from batuta.stores.sql.tables.audit import AuditLog
 
 CANCELLED_BY = define("cancelled_by", "cancelled by {by}")
 TASKS = "tasks"

@@ -17,10 +17,10 @@ from batuta.queue.limits import TaskLimits
 from batuta.queue.outcome import LONGEST_ERROR, Writes, clamp_wait
 from batuta.queue.steps import PIPELINE_ITEMS
 from batuta.stores.sql.database import AsJson, Database, Query, Reading, Transaction, from_row
-from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 from batuta.stores.sql.queue.store import SqlQueue
+from batuta.stores.sql.tables.history import is_uuid
 from batuta.tasks.batch import BATCH_CANCELLED, Batch, BatchProgress, MemberCounts
 
 # Value of ``batches.members`` for a batch with pipeline items.

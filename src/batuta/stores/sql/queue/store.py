@@ -20,7 +20,6 @@ from batuta.queue.item import ItemState, Lease, NewItem, QueueTable, pause_of_qu
 from batuta.queue.limits import TaskLimits
 from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, clamp_instant, clamp_wait
 from batuta.queue.store import ClaimResult, Depth, Endings, Lapsing, Rescued, Unserved
-from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Row, Transaction, from_row
 from batuta.stores.sql.queue.claim import (
     Asked,
@@ -34,6 +33,7 @@ from batuta.stores.sql.queue.claim import (
 from batuta.stores.sql.queue.clock import QueueClock
 from batuta.stores.sql.queue.limits import LimitedClaims
 from batuta.stores.sql.queue.statements import RUNNING, QueueQueries, queue_queries
+from batuta.stores.sql.tables.audit import AuditLog
 
 DISCARDED = define("discarded", "discarded by an operator: no worker serves {queue}")
 

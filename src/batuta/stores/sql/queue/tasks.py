@@ -22,12 +22,12 @@ from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.outcome import clamp_instant
 from batuta.queue.store import Unserved
 from batuta.stores.sql.database import AsJson, Database, Query, Row, Transaction, from_row
-from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 from batuta.stores.sql.queue.endings import Endings
 from batuta.stores.sql.queue.inspection import QueueInspection
 from batuta.stores.sql.queue.store import SqlQueue
+from batuta.stores.sql.tables.history import is_uuid
 from batuta.supervise.loop import note_progress
 from batuta.tasks.ends import HELD_UNTIL, TASK_ENDS
 from batuta.tasks.registry import RELAYED_TASKS, TASKS, TaskRegistry, TaskStatus

@@ -12,9 +12,9 @@ from batuta.kernel.reasons import define
 from batuta.kernel.spans import read_span
 from batuta.kernel.suggestions import unknown
 from batuta.queue.inspection import STATE_OF, BulkChange, ItemFilter
-from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.queue.inspection import CANCELLED_BY
 from batuta.stores.sql.queue.store import SqlQueue
+from batuta.stores.sql.tables.history import is_uuid
 from batuta.tasks.task import AnyTask
 from batuta.web.panel.frame import CHOSEN
 from batuta.web.problems import Problem

@@ -10,9 +10,9 @@ from batuta.kernel.errors import EncryptionError
 from batuta.kernel.values import dataclass
 from batuta.runlog.lines import LogLine
 from batuta.stores.sql.database import Database, Query, from_row
-from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
+from batuta.stores.sql.tables.history import is_uuid
 
 ABOUT: Final = "log_lines.line"
 FIRST: Final = "00000000-0000-0000-0000-000000000000"

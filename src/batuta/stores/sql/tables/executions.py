@@ -27,7 +27,6 @@ from batuta.runlog.log import (
 from batuta.runlog.reasons import MISSED_CHANGED, REPLACED, SILENT
 from batuta.schedule.due import CatchUp, due
 from batuta.schedule.kinds import parse_schedule
-from batuta.stores.sql.controls import SqlControls, SqlSwitches
 from batuta.stores.sql.database import (
     AsJson,
     Database,
@@ -41,6 +40,7 @@ from batuta.stores.sql.database import (
 )
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
+from batuta.stores.sql.tables.controls import SqlControls, SqlSwitches
 
 # Number of timetables kept. If a release runs again after its timetable was deleted, it is treated as new.
 TIMETABLES_KEPT = 1_000

@@ -14,10 +14,10 @@ from batuta.kernel.json import Json
 from batuta.kernel.values import dataclass
 from batuta.runlog.log import Controls
 from batuta.schedule.window import Window, decode_window, encode_window
-from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, from_row, read_clock
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
+from batuta.stores.sql.tables.audit import AuditLog
 
 
 async def read_offset(within: Reading, now: datetime, *, is_own: bool) -> timedelta:

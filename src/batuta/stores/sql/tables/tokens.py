@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 from batuta.access import Scope, Token
 from batuta.kernel.ids import Ids
 from batuta.kernel.values import dataclass
-from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Query, Row, Transaction, from_row
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
+from batuta.stores.sql.tables.audit import AuditLog
 
 USE_NOTED_EVERY = timedelta(hours=1)
 

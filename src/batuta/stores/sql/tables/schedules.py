@@ -24,11 +24,11 @@ from batuta.runlog.execution import LONGEST_ERROR, Opening, Status, Trigger
 from batuta.runlog.log import Controls, Ledger
 from batuta.schedule.due import MOMENT, CatchUp, fires
 from batuta.schedule.kinds import Once
-from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.controls import SqlSwitches
 from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Transaction, from_row, read_clock
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
+from batuta.stores.sql.tables.audit import AuditLog
+from batuta.stores.sql.tables.controls import SqlSwitches
 from batuta.supervise.loop import Wakeup
 from batuta.tasks.registry import TaskRegistry
 from batuta.tasks.service import TaskService

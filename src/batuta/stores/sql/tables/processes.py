@@ -17,10 +17,10 @@ from batuta.kernel.values import dataclass
 from batuta.processes.heartbeat import LoopStatuses
 from batuta.processes.requests import ProcessRequest, RequestKind
 from batuta.processes.restarts import NewRestart, Restart
-from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Query, Row, from_row, to_values
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
+from batuta.stores.sql.tables.audit import AuditLog
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from batuta.kernel.events import CircuitMoved, Events
 from batuta.kernel.ids import Ids
 from batuta.kernel.reasons import decode, encode
 from batuta.kernel.values import dataclass
-from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import Database, Query, Row, Transaction, from_row, read_clock
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
+from batuta.stores.sql.tables.audit import AuditLog
 
 _MILLISECOND = timedelta(milliseconds=1)
 
