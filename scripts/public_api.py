@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from batuta import Batuta
-from batuta.engine.schedules import Schedules
+from batuta.engine.declarations.schedules import Schedules
 from batuta.kernel import events
 from batuta.tasks.service import TaskService
 

@@ -7,7 +7,7 @@ from arq.connections import ArqRedis
 from arq.worker import Function
 
 from batuta.engine.batuta import Batuta
-from batuta.engine.queues import Served, queue_loops
+from batuta.engine.declarations.queues import Served, queue_loops
 from batuta.kernel.identity import make_owner
 from batuta.kernel.leases import LeaseHolder
 from batuta.processes.heartbeat import HEARTBEAT_POLICY

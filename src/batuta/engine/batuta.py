@@ -17,14 +17,14 @@ from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.runner import Lanes
 from batuta.dispatch.scheduler import RUN_LEASE, Scheduler
 from batuta.dispatch.schedules import SCHEDULES_POLICY, ScheduleLoop
+from batuta.engine.declarations.hooks import HookDeclarations
+from batuta.engine.declarations.jobs import DEFAULT_SECONDS, JobDeclarations
+from batuta.engine.declarations.queues import QueueDeclarations, Served, queue_loops
+from batuta.engine.declarations.schedules import Schedules
+from batuta.engine.declarations.tasks import TaskDeclarations
 from batuta.engine.extension import Extension
-from batuta.engine.hooks import HookDeclarations
-from batuta.engine.jobs import DEFAULT_SECONDS, JobDeclarations
 from batuta.engine.observability import Observability, connections_of
-from batuta.engine.queues import QueueDeclarations, Served, queue_loops
 from batuta.engine.running import DEFAULT_ROLES, OnFailure, logged, run_roles
-from batuta.engine.schedules import Schedules
-from batuta.engine.tasks import TaskDeclarations
 from batuta.environment import ENV_FILE, environment
 from batuta.guard.breaker import CircuitRule
 from batuta.guard.circuits import Circuits

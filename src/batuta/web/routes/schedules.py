@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Request
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from batuta.dispatch.job import Overlap
-from batuta.engine.schedules import Schedules, describe
+from batuta.engine.declarations.schedules import Schedules, describe
 from batuta.kernel.errors import BatutaError, StoreError, UnknownWord, reason_of_error
 from batuta.schedule.due import CatchUp
 from batuta.schedule.kinds import LONGEST_INTERVAL

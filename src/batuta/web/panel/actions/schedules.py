@@ -11,8 +11,8 @@ from fastapi.responses import HTMLResponse
 from batuta.dispatch.job import Overlap
 from batuta.dispatch.schedules import TaskSchedule
 from batuta.engine.batuta import Batuta
+from batuta.engine.declarations.schedules import state_of as state_of_schedule
 from batuta.engine.edits import read_changes
-from batuta.engine.schedules import state_of as state_of_schedule
 from batuta.engine.screens import Action, ActionCall, ActionResult, Field, FieldKind, Preview, Tone
 from batuta.kernel.errors import ActionRefused
 from batuta.kernel.json import Json
