@@ -35,7 +35,7 @@ from app.composition.development.simulator import SIMULATED
 from app.integrations.evolution.client import EVENTS, SECRET_HEADER
 from batuta.cli.context import language_here
 from batuta.kernel.clock import SystemClock
-from batuta.kernel.json import Json
+from batuta.kernel.storage.json import Json
 from batuta.processes.address import listen
 from batuta.supervise.loop import Again
 from batuta.testing import JumpClock

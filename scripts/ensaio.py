@@ -26,7 +26,7 @@ from app.settings import Settings
 from app.web.api import create_app
 from batuta.engine.batuta import Batuta
 from batuta.guard.rate import Limit
-from batuta.kernel.json import Json
+from batuta.kernel.storage.json import Json
 from batuta.logs import begin_logging
 from batuta.processes.address import listen
 from batuta.processes.exit import stop_on_signals

@@ -25,8 +25,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from batuta.dispatch.job import Run
     from batuta.engine.batuta import Batuta
+    from batuta.kernel.calls.resources import Resource
     from batuta.kernel.errors import BatutaError
-    from batuta.kernel.resources import Resource
     from batuta.queue.limits import Limits
     from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Partial, Skipped, Snooze, TimedOut
     from batuta.queue.retry import NoRetry, never
@@ -73,7 +73,7 @@ _HOMES: Final = {
     "batuta.dispatch.job": ("Run",),
     "batuta.engine.batuta": ("Batuta",),
     "batuta.kernel.errors": ("BatutaError",),
-    "batuta.kernel.resources": ("Resource",),
+    "batuta.kernel.calls.resources": ("Resource",),
     "batuta.queue.limits": ("Limits",),
     "batuta.queue.outcome": ("Cancelled", "Done", "Failed", "Outcome", "Partial", "Skipped", "Snooze", "TimedOut"),
     "batuta.queue.retry": ("NoRetry", "never"),

@@ -29,8 +29,8 @@ except ImportError:  # for versions before Django 6
     from django_tasks.exceptions import TaskResultDoesNotExist
 
 from batuta import Batuta, Failed, TaskContext, TaskStatus, enqueue_in_sync
-from batuta.kernel.json import Json
 from batuta.kernel.reasons import define
+from batuta.kernel.storage.json import Json
 from batuta.kernel.suggestions import check_options
 from batuta.stores.sql.database import Row
 from batuta.stores.sql.queries import in_dialect, query_of

@@ -22,8 +22,8 @@ OURS = [ENGINE, ROOT / "app", ROOT / "simulador"]
 BROAD_CATCHES = {
     "kernel/events.py": {"emit"},  # a failing subscriber must not fail the code that emits
     "supervise/supervisor.py": {"_tick"},  # a failing loop must not stop the others
-    "kernel/usercode.py": {"call", "_outcome_here"},  # an error of application code is a value for the caller
-    "kernel/resources.py": {
+    "kernel/calls/usercode.py": {"call", "_outcome_here"},  # an error of application code is a value for the caller
+    "kernel/calls/resources.py": {
         "started",
         "_open",
     },  # one failing close must not keep the others open; a failing start names its resource

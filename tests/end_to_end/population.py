@@ -26,7 +26,7 @@ from app.integrations.evolution.client import EVENTS, SECRET_HEADER
 from app.main import build
 from app.settings import Settings
 from app.web.api import create_app
-from batuta.kernel.json import Json, loads
+from batuta.kernel.storage.json import Json, loads
 from batuta.processes.address import listen
 from batuta.supervise.loop import Again
 from batuta.testing import JumpClock, Simulation

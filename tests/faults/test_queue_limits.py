@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from batuta.kernel.json import Json
+from batuta.kernel.storage.json import Json
 from batuta.queues import NewItem
 from batuta.sql import AsJson
 from tests.faults.conftest import together

@@ -155,7 +155,7 @@ class CliContext:
             readable()
 
     def print_json(self, document: object) -> None:
-        from batuta.kernel.storable import CONTROLS
+        from batuta.kernel.storage.storable import CONTROLS
 
         text = json.dumps(self.texts().render(document), ensure_ascii=False, default=str, indent=2)
         # Control characters are escaped instead of replaced, so that programs get the stored text.

@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from batuta.kernel.storable import PRINTABLE
+from batuta.kernel.storage.storable import PRINTABLE
 
 WIDE = 240
 

@@ -14,8 +14,8 @@ from batuta.guard.base import Hold
 from batuta.guard.switches import SWITCH_OFF, SWITCH_ON, Switch, SwitchRule, judge_switch
 from batuta.kernel.errors import JobRefused
 from batuta.kernel.events import Event, FireExplained, FiresMissed
-from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason
+from batuta.kernel.storage.json import Json
 from batuta.kernel.values import dataclass
 from batuta.runlog import reasons
 from batuta.runlog.execution import Opening, Status, Trigger

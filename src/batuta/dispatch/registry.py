@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 from batuta.dispatch.job import Job
 from batuta.kernel.errors import InvalidJob
-from batuta.kernel.json import Json, dumps
 from batuta.kernel.reasons import Reason
+from batuta.kernel.storage.json import Json, dumps
 from batuta.kernel.suggestions import unknown
 from batuta.runlog.log import Controls, OwnTimetable
 from batuta.schedule.window import Window, encode_window

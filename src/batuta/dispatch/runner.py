@@ -12,6 +12,7 @@ from datetime import timedelta
 from types import MappingProxyType
 
 from batuta.dispatch.job import Job, Run
+from batuta.kernel.calls.usercode import Raised, Returned, call, name_of
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import (
     CancelIgnored,
@@ -25,7 +26,6 @@ from batuta.kernel.events import Events, ExecutionCrashed, ExecutionEnded, Execu
 from batuta.kernel.leases import LeaseHolder
 from batuta.kernel.reasons import Reason
 from batuta.kernel.trace import bind, recorder, trace_of_run
-from batuta.kernel.usercode import Raised, Returned, call, name_of
 from batuta.kernel.waiting import insist
 from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Execution, Status, storable, without_details

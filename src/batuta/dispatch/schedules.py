@@ -15,8 +15,8 @@ from batuta.dispatch.job import Job, Overlap, Run, make_job
 from batuta.dispatch.plan import next_start
 from batuta.kernel.clock import FARTHEST, Clock
 from batuta.kernel.errors import InvalidJob, InvalidSchedule
-from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason
+from batuta.kernel.storage.json import Json
 from batuta.kernel.values import dataclass
 from batuta.runlog.execution import Ending
 from batuta.schedule.due import CatchUp

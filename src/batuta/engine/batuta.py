@@ -33,7 +33,6 @@ from batuta.health.aggregator import Part, Probe, State
 from batuta.health.batches import batches_check
 from batuta.health.jobs import JobHealthQuery
 from batuta.kernel.clock import Clock, SystemClock
-from batuta.kernel.encryption import Encryption
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.events import Fanout
 from batuta.kernel.identity import make_owner
@@ -41,6 +40,7 @@ from batuta.kernel.ids import Ids
 from batuta.kernel.leases import LeaseHolder
 from batuta.kernel.masking.messages import show_messages
 from batuta.kernel.reasons import Reason
+from batuta.kernel.storage.encryption import Encryption
 from batuta.kernel.suggestions import check_options, unknown
 from batuta.processes.heartbeat import Heartbeat
 from batuta.processes.presence import PresenceFolder, crash_loops

@@ -30,9 +30,9 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from typing import Any, Final
 
+from batuta.kernel.calls.usercode import Threads
 from batuta.kernel.errors import ChildFailed, InvalidTask
 from batuta.kernel.reasons import Reason, define
-from batuta.kernel.usercode import Threads
 from batuta.kernel.values import dataclass
 from batuta.processes.tree import PR_SET_PDEATHSIG
 from batuta.queue.outcome import Failed, Outcome

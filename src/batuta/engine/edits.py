@@ -5,8 +5,8 @@ from typing import Any
 
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import ActionRefused
-from batuta.kernel.json import Json, loads
 from batuta.kernel.reasons import define
+from batuta.kernel.storage.json import Json, loads
 from batuta.kernel.suggestions import unknown
 from batuta.stores.sql.tables.audit import AuditLog
 from batuta.tasks.registry import TASKS

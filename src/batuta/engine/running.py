@@ -19,10 +19,10 @@ from zoneinfo import ZoneInfo
 
 from batuta.config import EngineSettings
 from batuta.engine.extension import Extension
+from batuta.kernel.calls.resources import Resources
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError
 from batuta.kernel.events import Fanout, ProcessEnded, ProcessStarted
-from batuta.kernel.resources import Resources
 from batuta.kernel.suggestions import unknown
 from batuta.kernel.waiting import cancel_and_wait
 from batuta.stores.sql.tables.history import SqlReports

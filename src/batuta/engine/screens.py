@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from batuta.access import Scope, includes
-from batuta.kernel.json import Json
+from batuta.kernel.storage.json import Json
 from batuta.kernel.values import dataclass
 from batuta.texts import Texts
 

@@ -24,10 +24,10 @@ from batuta.health.finding import (
     Severity,
     assess,
 )
+from batuta.kernel.calls.usercode import Late, Question, Raised, Returned, call_with_deadline, name_of
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError, InvalidName, InvalidSections, StoreUnavailable
 from batuta.kernel.suggestions import unknown
-from batuta.kernel.usercode import Late, Question, Raised, Returned, call_with_deadline, name_of
 from batuta.kernel.values import dataclass
 
 CACHED_FOR = timedelta(seconds=15)

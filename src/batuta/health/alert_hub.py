@@ -32,10 +32,10 @@ from batuta.health.alerts import (
 )
 from batuta.health.finding import Assessment, assess
 from batuta.health.workers import DISPATCHER
+from batuta.kernel.calls.usercode import Returned, call_with_deadline, name_of
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreError
 from batuta.kernel.events import AlertFailed, AlertRaised, AlertSent, Events, PingFailed
-from batuta.kernel.usercode import Returned, call_with_deadline, name_of
 from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import exponential
 from batuta.supervise.loop import Idle, LoopPolicy, Pace, Wakeup

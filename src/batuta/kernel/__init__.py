@@ -6,13 +6,13 @@ from batuta.kernel.lazy import load_on_first_use
 
 if TYPE_CHECKING:
     from batuta.kernel.batcher import Batcher, BatchLoader
+    from batuta.kernel.calls.usercode import Late, Raised, Returned, call_with_deadline, name_of
     from batuta.kernel.clock import Clock, SystemClock
-    from batuta.kernel.encryption import PLAIN, Encryption, KeyRing
     from batuta.kernel.identity import has_ended, make_owner
     from batuta.kernel.ids import Ids
-    from batuta.kernel.json import Json, dumps, loads
-    from batuta.kernel.storable import is_writable, json_object, make_writable, mask_text
-    from batuta.kernel.usercode import Late, Raised, Returned, call_with_deadline, name_of
+    from batuta.kernel.storage.encryption import PLAIN, Encryption, KeyRing
+    from batuta.kernel.storage.json import Json, dumps, loads
+    from batuta.kernel.storage.storable import is_writable, json_object, make_writable, mask_text
     from batuta.kernel.values import dataclass
     from batuta.kernel.waiting import with_timeout
 
@@ -48,12 +48,12 @@ __all__ = [
 _HOMES: Final = {
     "batuta.kernel.batcher": ("Batcher", "BatchLoader"),
     "batuta.kernel.clock": ("Clock", "SystemClock"),
-    "batuta.kernel.encryption": ("PLAIN", "Encryption", "KeyRing"),
+    "batuta.kernel.storage.encryption": ("PLAIN", "Encryption", "KeyRing"),
     "batuta.kernel.identity": ("has_ended", "make_owner"),
     "batuta.kernel.ids": ("Ids",),
-    "batuta.kernel.json": ("Json", "dumps", "loads"),
-    "batuta.kernel.storable": ("is_writable", "json_object", "make_writable", "mask_text"),
-    "batuta.kernel.usercode": ("Late", "Raised", "Returned", "call_with_deadline", "name_of"),
+    "batuta.kernel.storage.json": ("Json", "dumps", "loads"),
+    "batuta.kernel.storage.storable": ("is_writable", "json_object", "make_writable", "mask_text"),
+    "batuta.kernel.calls.usercode": ("Late", "Raised", "Returned", "call_with_deadline", "name_of"),
     "batuta.kernel.values": ("dataclass",),
     "batuta.kernel.waiting": ("with_timeout",),
 }

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final, Self
 
 from batuta.kernel.clock import exact
-from batuta.kernel.json import Json, dumps, loads
+from batuta.kernel.storage.json import Json, dumps, loads
 
 # Prefix of every stored reason; no other stored text begins with it.
 _MARK: Final = '{"code":'

@@ -24,7 +24,7 @@ from batuta.kernel.masking import mask
 from batuta.kernel.masking.credentials import WITHHELD
 from batuta.kernel.masking.fields import Kind, kind_of, mask_value
 from batuta.kernel.masking.messages import message_of
-from batuta.kernel.storable import PRINTABLE
+from batuta.kernel.storage.storable import PRINTABLE
 
 # Exceptions whose messages contain only code, files and sockets. AssertionError is excluded, because its message is
 # free text. The source line in the traceback identifies the assertion.
@@ -39,7 +39,14 @@ _ENGINE = str(Path(__file__).parents[1])
 # Files of the engine that call functions of an application.
 _CALLERS = frozenset(
     f"{_ENGINE}/{file}.py"
-    for file in ("kernel/usercode", "queue/running", "tasks/task", "targets/call", "dispatch/runner", "supervise/loop")
+    for file in (
+        "kernel/calls/usercode",
+        "queue/running",
+        "tasks/task",
+        "targets/call",
+        "dispatch/runner",
+        "supervise/loop",
+    )
 )
 _MOST_EXCEPTIONS = 30
 _MOST_FRAMES = 40

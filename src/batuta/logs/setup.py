@@ -12,10 +12,10 @@ import sys
 from datetime import UTC, datetime, tzinfo
 from typing import Literal, Protocol, TextIO
 
-from batuta.kernel import json
 from batuta.kernel.errors import InvalidSetting
 from batuta.kernel.events import Fanout
 from batuta.kernel.reasons import Reason
+from batuta.kernel.storage import json
 from batuta.kernel.trace import current
 from batuta.logs.library import EventDict, Processor, WrappedLogger, structlog
 from batuta.logs.scrubbing import describe, format_message, scrub_field, scrub_text, with_safe_message

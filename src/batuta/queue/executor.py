@@ -9,12 +9,12 @@ item.
 
 from typing import NamedTuple, assert_never
 
+from batuta.kernel.calls.usercode import Called, Late, Raised, Returned, name_of
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatchEnded, InvalidEffect, UnstorableValue, reason_of_error
 from batuta.kernel.reasons import ReasonCode
-from batuta.kernel.storable import refuse_unstorable
+from batuta.kernel.storage.storable import refuse_unstorable
 from batuta.kernel.trace import read, recorder
-from batuta.kernel.usercode import Called, Late, Raised, Returned, name_of
 from batuta.queue.outcome import (
     HANDLER_CRASHED,
     PLAIN_DONE,

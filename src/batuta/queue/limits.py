@@ -14,8 +14,8 @@ from hashlib import blake2b
 from typing import Literal, NamedTuple
 
 from batuta.kernel.errors import InvalidLimit
-from batuta.kernel.json import Json, dumps
 from batuta.kernel.reasons import Reason, define
+from batuta.kernel.storage.json import Json, dumps
 from batuta.kernel.suggestions import nearest, unknown
 from batuta.kernel.values import dataclass
 

@@ -25,10 +25,10 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, assert_never
 
 from batuta.kernel.clock import FARTHEST
 from batuta.kernel.errors import InvalidEffect
-from batuta.kernel.json import Json
-from batuta.kernel.query import Query
 from batuta.kernel.reasons import Reason, define
-from batuta.kernel.storable import mask_text
+from batuta.kernel.storage.json import Json
+from batuta.kernel.storage.query import Query
+from batuta.kernel.storage.storable import mask_text
 from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import exponential, full_jitter
 from batuta.queue.item import ItemState, NewItem

@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from batuta.kernel.calls.contexts import InOwnContext
 from batuta.kernel.clock import Clock
-from batuta.kernel.contexts import InOwnContext
 from batuta.queue.running import Running
 from batuta.supervise.loop import bind as bind_progress
 

@@ -14,9 +14,9 @@ from dataclasses import field
 from enum import Enum, auto
 from typing import Any, TypeAlias, assert_never
 
+from batuta.kernel.calls.usercode import Called, Late, Raised, Returned, ordinary, refuse_exit
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import ExitRefused, StoreUnavailable
-from batuta.kernel.usercode import Called, Late, Raised, Returned, ordinary, refuse_exit
 from batuta.kernel.values import dataclass
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import Lease

@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, TypeAlias
 
+from batuta.kernel.calls.usercode import Called
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import (
     EffectFailed,
@@ -31,7 +32,6 @@ from batuta.kernel.errors import (
 )
 from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemsSettled
 from batuta.kernel.leases import LeaseHolder, recheck_after
-from batuta.kernel.usercode import Called
 from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import insist
 from batuta.queue.handler import ItemHandler

@@ -12,11 +12,11 @@ from dataclasses import field, replace
 from datetime import timedelta
 from typing import Any, Protocol, TypeAlias
 
+from batuta.kernel.calls.middleware import Around, Attempt
+from batuta.kernel.calls.usercode import Threads
 from batuta.kernel.errors import require
-from batuta.kernel.middleware import Around, Attempt
 from batuta.kernel.reasons import Reason, define
 from batuta.kernel.suggestions import check_options
-from batuta.kernel.usercode import Threads
 from batuta.kernel.values import dataclass
 from batuta.queue.item import Lease, QueueTable
 from batuta.queue.limits import Limits, TaskLimits, limits_of_stage

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import count
 
+from batuta.kernel.calls.usercode import Returned
 from batuta.kernel.clock import Clock, microseconds
 from batuta.kernel.errors import CancelIgnored
 from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemOverdue, ItemsClaimed
 from batuta.kernel.leases import LeaseHolder
-from batuta.kernel.storable import MAX_PAYLOAD
+from batuta.kernel.storage.storable import MAX_PAYLOAD
 from batuta.kernel.trace import bind_after
-from batuta.kernel.usercode import Returned
 from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import cancel_and_wait, first_of, insist
 from batuta.queue.executor import decide, execute

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from typing import TypeAlias, assert_never
 
 from batuta.kernel.errors import require
-from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason, describe_reason
-from batuta.kernel.storable import count, json_object, mask_text
+from batuta.kernel.storage.json import Json
+from batuta.kernel.storage.storable import count, json_object, mask_text
 from batuta.kernel.suggestions import nearest
 from batuta.kernel.values import dataclass
 from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Partial, Skipped, Snooze, TimedOut

@@ -12,13 +12,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol, TypeAlias, assert_never
 
+from batuta.kernel.calls.usercode import Late, Raised, Returned, call_with_deadline, name_of
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events, JobAnswered, JobCrashed
 from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json, dumps
 from batuta.kernel.leases import renew_until_cancelled
 from batuta.kernel.reasons import define
-from batuta.kernel.usercode import Late, Raised, Returned, call_with_deadline, name_of
+from batuta.kernel.storage.json import Json, dumps
 from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import cancel_and_wait, insist
 from batuta.queue.outcome import HANDLER_CRASHED, Failed, Outcome, TimedOut

@@ -12,10 +12,10 @@ from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from batuta.kernel.json import Json
 from batuta.kernel.masking import mask
 from batuta.kernel.reasons import Reason
-from batuta.kernel.storable import count, json_object, make_writable, mask_text
+from batuta.kernel.storage.json import Json
+from batuta.kernel.storage.storable import count, json_object, make_writable, mask_text
 from batuta.kernel.values import dataclass
 from batuta.runlog.reasons import DETAILS_REFUSED
 

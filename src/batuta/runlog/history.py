@@ -5,7 +5,7 @@ from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from batuta.kernel.json import Json
+from batuta.kernel.storage.json import Json
 from batuta.kernel.values import dataclass
 
 

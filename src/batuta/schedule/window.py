@@ -9,8 +9,8 @@ from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from batuta.kernel.errors import InvalidCron, InvalidWindow
-from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason
+from batuta.kernel.storage.json import Json
 from batuta.kernel.values import dataclass
 from batuta.schedule.cron import DAY, first_instant, parse
 

@@ -11,10 +11,10 @@ from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeAlias, cast
 
+from batuta.kernel.calls.usercode import Threads
 from batuta.kernel.clock import brief
 from batuta.kernel.errors import InvalidLoop, require
 from batuta.kernel.reasons import Reason
-from batuta.kernel.usercode import Threads
 from batuta.kernel.values import dataclass
 from batuta.supervise.stacks import thread_stack
 

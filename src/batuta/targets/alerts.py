@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from batuta.health.alerts import Alert, AlertKind
 from batuta.kernel.errors import DeliveryRefused
-from batuta.kernel.json import Json, dumps
+from batuta.kernel.storage.json import Json, dumps
 from batuta.kernel.values import dataclass
 from batuta.targets.http import HttpCaller
 

@@ -11,11 +11,11 @@ from batuta.dispatch.job import Run, Target
 from batuta.dispatch.runner import RUNS
 from batuta.guard.base import Effect, EffectReport, Hold, effect_of_error, effect_of_status
 from batuta.guard.circuits import Breaker
+from batuta.kernel.calls.middleware import Around, Attempt
+from batuta.kernel.calls.usercode import Called, Late, Raised, Returned, Threads, call_with_deadline
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import CancelIgnored
-from batuta.kernel.json import Json
-from batuta.kernel.middleware import Around, Attempt
-from batuta.kernel.usercode import Called, Late, Raised, Returned, Threads, call_with_deadline
+from batuta.kernel.storage.json import Json
 from batuta.kernel.waiting import first_of
 from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Partial, Skipped, Snooze, TimedOut
 from batuta.queue.retry import NoRetry

@@ -15,8 +15,8 @@ from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapt
 from pydantic_core import ErrorDetails
 
 from batuta.kernel.errors import InvalidTask
-from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason
+from batuta.kernel.storage.json import Json
 
 _SCALARS = {str: (str,), int: (int,), float: (float, int), bool: (bool,), NoneType: (NoneType,), None: (NoneType,)}
 _CONTAINERS = {list: (list,), dict: (dict,), Sequence: (list, str), Mapping: (dict,)}

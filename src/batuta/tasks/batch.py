@@ -20,8 +20,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload, runtime_checkable
 
 from batuta.kernel.errors import StoreUnavailable
-from batuta.kernel.json import Json
 from batuta.kernel.reasons import define
+from batuta.kernel.storage.json import Json
 from batuta.kernel.suggestions import unknown
 from batuta.kernel.values import dataclass
 from batuta.tasks.handle import Handle

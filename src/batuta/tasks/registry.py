@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
 from batuta.kernel.errors import InvalidTask, require
-from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason
+from batuta.kernel.storage.json import Json
 from batuta.kernel.suggestions import unknown
 from batuta.kernel.values import dataclass
 from batuta.queue.handler import ItemHandler

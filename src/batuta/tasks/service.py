@@ -9,10 +9,10 @@ from datetime import timedelta
 from itertools import chain
 from typing import Any, Generic, Protocol, TypeVar
 
-from batuta.kernel.encryption import PLAIN, Encryption
 from batuta.kernel.events import Events, TaskThreadsStuck
-from batuta.kernel.json import Json
-from batuta.kernel.storable import (
+from batuta.kernel.storage.encryption import PLAIN, Encryption
+from batuta.kernel.storage.json import Json
+from batuta.kernel.storage.storable import (
     MAX_PAYLOAD,
     are_scalars,
     refuse_each_unstorable,

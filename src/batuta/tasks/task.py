@@ -33,15 +33,15 @@ from typing import (
     overload,
 )
 
-from batuta.kernel.encryption import PLAIN, Encryption, is_sealed
+from batuta.kernel.calls.middleware import Around, Attempt
+from batuta.kernel.calls.usercode import Threads
 from batuta.kernel.errors import DamagedValue, InvalidTask, KeyMissing, UnstorableValue, reason_of_error
-from batuta.kernel.json import Json
-from batuta.kernel.middleware import Around, Attempt
 from batuta.kernel.reasons import Reason, define
-from batuta.kernel.storable import MAX_PAYLOAD, refuse_unstorable
+from batuta.kernel.storage.encryption import PLAIN, Encryption, is_sealed
+from batuta.kernel.storage.json import Json
+from batuta.kernel.storage.storable import MAX_PAYLOAD, refuse_unstorable
 from batuta.kernel.suggestions import METHODS_ELSEWHERE, check_options, suggest_option, unknown
 from batuta.kernel.trace import HEADER
-from batuta.kernel.usercode import Threads
 from batuta.kernel.values import dataclass
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import Lease

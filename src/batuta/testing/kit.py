@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from batuta.kernel.clock import Clock, SystemClock
-from batuta.kernel.json import dumps
+from batuta.kernel.storage.json import dumps
 from batuta.kernel.suggestions import unknown
 from batuta.queue.item import ItemState
 from batuta.supervise.loop import Again

@@ -19,7 +19,7 @@ from starlette.routing import Match, compile_path
 
 from batuta.access import EVERY_SCOPE, Scope, Session, Sessions, Token, includes, proves, same, split_token
 from batuta.config import EngineSettings, is_loopback
-from batuta.kernel.json import Json
+from batuta.kernel.storage.json import Json
 from batuta.kernel.values import dataclass
 from batuta.web.clients import bearer_of
 from batuta.web.context import ApiState, route_of, state_of

@@ -17,7 +17,7 @@ from starlette.routing import Match, Route
 from batuta.config import reason_of
 from batuta.kernel.errors import EncryptionError, StoreUnavailable
 from batuta.kernel.masking import mask
-from batuta.kernel.storable import is_writable, mask_text
+from batuta.kernel.storage.storable import is_writable, mask_text
 from batuta.kernel.trace import current
 from batuta.texts import Language, Texts, choose_language
 from batuta.web.context import ApiState, request_id_of, state_of

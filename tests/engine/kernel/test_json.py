@@ -3,7 +3,7 @@ from uuid import UUID
 
 import pytest
 
-from batuta.kernel.json import dumps, loads
+from batuta.kernel.storage.json import dumps, loads
 
 
 def test_json_is_compact_and_readable() -> None:

@@ -14,7 +14,7 @@ import app
 import batuta
 from batuta.kernel.errors import DeadlineExceeded, reason_of_error
 from batuta.kernel.reasons import CODES, Reason, ReasonCode, code_of, decode, describe_reason, encode, read_reason
-from batuta.kernel.storable import mask_text
+from batuta.kernel.storage.storable import mask_text
 from batuta.runlog.reasons import HELD, WINDOW_CLOSED
 from batuta.texts import HERE, Texts, read_table
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from batuta.kernel.calls.usercode import Raised, call_with_deadline
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import InvalidSetting, StoreUnavailable
-from batuta.kernel.usercode import Raised, call_with_deadline
 from batuta.logs import scrubbing
 from batuta.logs.scrubbing import describe, summary
 

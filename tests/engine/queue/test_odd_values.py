@@ -11,7 +11,7 @@ from batuta import Batuta
 from batuta.kernel.errors import InvalidName, StatementRefused, StoreReadOnly
 from batuta.kernel.ids import Ids
 from batuta.kernel.leases import LeaseHolder
-from batuta.kernel.storable import refuse_unstorable
+from batuta.kernel.storage.storable import refuse_unstorable
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import ItemState, Lease, NewItem, QueueTable
 from batuta.queue.outcome import Done, Failed, Settlement, Snooze, after_seconds

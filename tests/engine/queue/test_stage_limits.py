@@ -10,8 +10,8 @@ import pytest
 
 from batuta import Batuta, Failed, Limits
 from batuta.errors import InvalidName
-from batuta.kernel.json import Json
 from batuta.kernel.leases import LeaseHolder
+from batuta.kernel.storage.json import Json
 from batuta.pipelines import FanOut, ItemPipeline, Jump, Next, step
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.outcome import Settlement, Writes

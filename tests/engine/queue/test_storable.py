@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batuta.kernel.errors import PayloadTooLarge, UnstorableValue
-from batuta.kernel.json import loads
-from batuta.kernel.storable import refuse_each_unstorable, refuse_unstorable
+from batuta.kernel.storage.json import loads
+from batuta.kernel.storage.storable import refuse_each_unstorable, refuse_unstorable
 
 
 class Word(StrEnum):

@@ -9,7 +9,7 @@ import pytest
 from batuta.kernel.errors import DeadlineExceeded, InvalidName
 from batuta.kernel.events import JobAnswered, JobCrashed
 from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json, dumps
+from batuta.kernel.storage.json import Json, dumps
 from batuta.queue.outcome import Done, Failed, Outcome, Partial, Skipped, TimedOut
 from batuta.receive.endpoints import Endpoint, JobCall, JobEndpoints, reply_body, reply_status
 from batuta.receive.receiver import Answered, Busy, CallOpened, CallOpening, JobReceiver, KeyReused, NewCall, Reply

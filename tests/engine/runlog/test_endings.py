@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from batuta.kernel.json import dumps
 from batuta.kernel.reasons import encode
+from batuta.kernel.storage.json import dumps
 from batuta.runlog.execution import LARGEST_RESULT, LONGEST_ERROR, Ending, Status, storable, without_details
 from batuta.runlog.reasons import PARTIAL, is_partial
 

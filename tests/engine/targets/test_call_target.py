@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from batuta.dispatch.job import Run
+from batuta.kernel.calls.usercode import name_of
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import CancelIgnored, DeadlineExceeded, ExitRefused
-from batuta.kernel.usercode import name_of
 from batuta.kernel.waiting import with_timeout
 from batuta.queue.outcome import Done
 from batuta.runlog.execution import Ending, Execution, Status, Trigger

@@ -32,8 +32,8 @@ from batuta.health import checks
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import ConfigError
 from batuta.kernel.events import CallRejected
-from batuta.kernel.json import Json
 from batuta.kernel.leases import LeaseHolder
+from batuta.kernel.storage.json import Json
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Done, Outcome, Snooze, after_seconds
 from batuta.queue.outcome import settle as settlement

@@ -18,8 +18,8 @@ from app.settings import Settings
 from batuta import Batuta
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import ItemsSettled
-from batuta.kernel.json import dumps
 from batuta.kernel.leases import LeaseHolder
+from batuta.kernel.storage.json import dumps
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.outcome import Done, Settlement
 from batuta.stores.arq import calls

@@ -13,8 +13,8 @@ import pytest
 from batuta import BatchProgress, Batuta, Limits, TaskContext
 from batuta.config import EngineSettings, load_settings
 from batuta.errors import KeyMissing
-from batuta.kernel.encryption import DATA, Encryption, KeyRing
 from batuta.kernel.errors import DamagedValue, InvalidSetting
+from batuta.kernel.storage.encryption import DATA, Encryption, KeyRing
 from batuta.runlog.lines import LogLine
 from batuta.sql import Database, query_of
 from batuta.tasks.registry import TASKS

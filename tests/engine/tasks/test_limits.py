@@ -9,8 +9,8 @@ import pytest
 
 from batuta import Batuta, Limits, TaskContext
 from batuta.kernel.errors import InvalidName, InvalidTask, UnknownWord
-from batuta.kernel.json import Json
 from batuta.kernel.leases import LeaseHolder
+from batuta.kernel.storage.json import Json
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.outcome import Settlement
 from batuta.stores.sql.queries import query_of

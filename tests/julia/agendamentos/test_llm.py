@@ -21,7 +21,7 @@ from app.contexts.llm.service import Calou, Respondeu, Resposta
 from app.integrations.llm.client import ChatClient
 from app.main import build
 from batuta.guard.base import Effect, EffectReport
-from batuta.kernel.json import Json
+from batuta.kernel.storage.json import Json
 from batuta.testing import FakeClock
 from simulador.main import create_app
 from tests.julia.agendamentos.test_service import READ, START, Office, settings_of

@@ -11,7 +11,7 @@ from app.contexts.agendamentos.documento.documento import cpf_valido, documento_
 from app.contexts.agendamentos.endereco.endereco import endereco_de
 from app.contexts.agendamentos.planilha.celulas import data_da, dito, hora_da, telefone_da
 from app.contexts.agendamentos.texto import limpo, quase, titulo
-from batuta.kernel.storable import is_writable
+from batuta.kernel.storage.storable import is_writable
 
 WORDS = [
     "Rua",

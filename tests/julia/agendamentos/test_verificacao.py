@@ -5,7 +5,7 @@ import pytest
 from app.contexts.agendamentos.documento.documento import Documento
 from app.contexts.agendamentos.endereco.endereco import Endereco
 from app.contexts.agendamentos.verificacao import documento_provado, endereco_provado, pode_ter_documento
-from batuta.kernel.json import Json
+from batuta.kernel.storage.json import Json
 
 TEXT = "Sítio são josé KM 12, entrada 5 depois da ponte, Recife - PE, 50.030-230, fone 3333-4444"
 

@@ -27,7 +27,7 @@ from app.settings import Settings
 from batuta.engine.batuta import Batuta
 from batuta.engine.extension import Extension
 from batuta.guard.base import Effect, EffectReport
-from batuta.kernel.json import Json
+from batuta.kernel.storage.json import Json
 from batuta.testing import FakeClock
 from simulador.main import create_app
 from tests.julia.esteira.injecoes import INJECOES

@@ -11,7 +11,7 @@ from app.contexts.webhooks.api import DeGrupo, Eco, Entregue, Recebida
 from app.integrations.evolution.answers import instance_of, number_of, read_stored, send_result, unavailable
 from app.integrations.evolution.events import WANTED, delivery_of, facts_of
 from app.integrations.evolution.http import Answer
-from batuta.kernel.json import dumps
+from batuta.kernel.storage.json import dumps
 from tests.faults.figures import LONG
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)

@@ -16,7 +16,7 @@ from app.contexts.qualidade.notas import (
     transcrever,
 )
 from app.contexts.qualidade.orientacao import condensar
-from batuta.kernel.json import Json
+from batuta.kernel.storage.json import Json
 
 FORM: dict[str, Json] = {
     "naturalidade": 8, "persona": 9, "objetivo": 7, "satisfacao": 8, "geral": 8,

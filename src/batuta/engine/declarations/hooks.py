@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, TypeVar, overload
 
+from batuta.kernel.calls.middleware import Around, Middleware
+from batuta.kernel.calls.resources import Resource, Resources, resource_of
 from batuta.kernel.events import Fanout
-from batuta.kernel.middleware import Around, Middleware
-from batuta.kernel.resources import Resource, Resources, resource_of
 from batuta.tasks.enqueueing import EnqueueMiddleware
 from batuta.tasks.service import TaskService
 

@@ -14,9 +14,9 @@ from batuta.dispatch.registry import JobRegistry
 from batuta.engine.extension import Extension
 from batuta.guard.circuits import Circuits
 from batuta.guard.switches import SwitchRule
+from batuta.kernel.calls.middleware import Around
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidJob, InvalidName
-from batuta.kernel.middleware import Around
 from batuta.kernel.reasons import Reason
 from batuta.kernel.suggestions import check_options, unknown
 from batuta.queue.item import pause_of_queue

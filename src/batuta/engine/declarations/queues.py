@@ -10,12 +10,12 @@ from functools import partial
 from typing import NamedTuple
 
 from batuta.access import Scope
+from batuta.kernel.calls.middleware import Around
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.events import Events
 from batuta.kernel.ids import Ids
 from batuta.kernel.leases import LeaseHolder
-from batuta.kernel.middleware import Around
 from batuta.kernel.reasons import Reason
 from batuta.kernel.suggestions import check_options
 from batuta.processes.presence import PresenceFolder, Recover, crash_loops

@@ -10,9 +10,9 @@ from batuta.config import find_zone
 from batuta.dispatch.job import Overlap, schedule_text
 from batuta.dispatch.schedules import TaskSchedule
 from batuta.kernel.errors import InvalidCron, InvalidJob, InvalidSchedule, InvalidSetting
-from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason
-from batuta.kernel.storable import refuse_unstorable
+from batuta.kernel.storage.json import Json
+from batuta.kernel.storage.storable import refuse_unstorable
 from batuta.kernel.suggestions import check_options
 from batuta.schedule.due import CatchUp
 from batuta.schedule.kinds import at_text

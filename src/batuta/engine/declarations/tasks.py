@@ -5,11 +5,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Never, cast
 
+from batuta.kernel.calls.middleware import Around
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidTask
 from batuta.kernel.events import Fanout, ItemsSettled
 from batuta.kernel.ids import Ids
-from batuta.kernel.middleware import Around
 from batuta.kernel.reasons import Reason
 from batuta.kernel.suggestions import check_options
 from batuta.queue.limits import Limits

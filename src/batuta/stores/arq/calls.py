@@ -26,11 +26,11 @@ from arq.constants import abort_jobs_ss, default_queue_name, in_progress_key_pre
 from arq.utils import timestamp_ms
 from redis.exceptions import RedisError
 
+from batuta.kernel.calls.usercode import Late, Raised, Returned, name_of
 from batuta.kernel.errors import UnstorableValue, reason_of_error
-from batuta.kernel.json import Json, dumps, loads
 from batuta.kernel.reasons import decode, define, encode
-from batuta.kernel.storable import refuse_unstorable
-from batuta.kernel.usercode import Late, Raised, Returned, name_of
+from batuta.kernel.storage.json import Json, dumps, loads
+from batuta.kernel.storage.storable import refuse_unstorable
 from batuta.queue.item import Lease
 from batuta.queue.outcome import (
     HANDLER_CRASHED,

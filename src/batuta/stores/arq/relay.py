@@ -28,8 +28,8 @@ from arq.constants import default_queue_name, in_progress_key_prefix
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
-from batuta.kernel.json import dumps, loads
 from batuta.kernel.reasons import define
+from batuta.kernel.storage.json import dumps, loads
 from batuta.kernel.values import dataclass
 from batuta.queue.item import Lease
 from batuta.queue.outcome import TIMED_OUT, Failed, Outcome, Snooze

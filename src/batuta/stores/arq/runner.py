@@ -8,14 +8,14 @@ from typing import Any, Final
 from arq.connections import ArqRedis
 from arq.worker import Function, func
 
+from batuta.kernel.calls.usercode import Raised, Returned, call_with_deadline
 from batuta.kernel.clock import Clock, microseconds
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import CallRejected, Events, ItemCrashed
-from batuta.kernel.json import Json, loads
 from batuta.kernel.reasons import define
-from batuta.kernel.storable import MAX_PAYLOAD
+from batuta.kernel.storage.json import Json, loads
+from batuta.kernel.storage.storable import MAX_PAYLOAD
 from batuta.kernel.trace import HEADER, bind_after
-from batuta.kernel.usercode import Raised, Returned, call_with_deadline
 from batuta.kernel.values import dataclass
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Cancelled, Snooze

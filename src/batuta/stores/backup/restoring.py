@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
 from batuta.kernel.reasons import encode
+from batuta.kernel.storage.json import Json
 from batuta.kernel.values import dataclass
 from batuta.queue.item import QueueTable
 from batuta.runlog.reasons import MISSED_RESTORED, RESTORED

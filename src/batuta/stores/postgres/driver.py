@@ -24,7 +24,7 @@ from batuta.kernel.errors import (
     StoreUnavailable,
     TransactionMisuse,
 )
-from batuta.kernel.json import dumps, loads
+from batuta.kernel.storage.json import dumps, loads
 from batuta.stores.postgres.server import REFUSED_PARAMETER, BehindPooler, PostgresServer
 from batuta.stores.sql.database import (
     AsJson,

@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from batuta.kernel.errors import ConcurrentStatements, StatementRefused, TransactionMisuse
-from batuta.kernel.query import Query as Query
 from batuta.kernel.reasons import Reason
+from batuta.kernel.storage.query import Query as Query
 from batuta.kernel.values import dataclass
 
 Dialect: TypeAlias = Literal["sqlite", "postgres"]

@@ -11,8 +11,8 @@ from dataclasses import field
 from typing import Any, Final, Literal
 from uuid import uuid4
 
-from batuta.kernel.encryption import MARK, Encryption, is_sealed, name_of_key
-from batuta.kernel.json import Json
+from batuta.kernel.storage.encryption import MARK, Encryption, is_sealed, name_of_key
+from batuta.kernel.storage.json import Json
 from batuta.kernel.values import dataclass
 from batuta.stores.sql.database import AsJson, Database, Query, Row, Transaction
 from batuta.stores.sql.queries import in_dialect, query_of

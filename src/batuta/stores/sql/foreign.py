@@ -18,8 +18,8 @@ from typing import Any, ParamSpec, TypeVar
 
 from batuta.kernel.clock import SystemClock, microseconds
 from batuta.kernel.errors import ForeignConnection, TransactionMisuse
-from batuta.kernel.json import dumps
 from batuta.kernel.reasons import Reason
+from batuta.kernel.storage.json import dumps
 from batuta.stores.sql.database import AsJson, Dialect, Query, Row, Transaction, Values, check_values
 from batuta.tasks.handle import Handle
 from batuta.tasks.task import NO_OPTIONS, BoundTask, Task

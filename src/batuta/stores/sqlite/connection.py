@@ -23,8 +23,8 @@ from batuta.kernel.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
-from batuta.kernel.json import dumps, loads
 from batuta.kernel.reasons import reason_of_os_error
+from batuta.kernel.storage.json import dumps, loads
 from batuta.stores.sql.database import AsJson, ConnectionLimits, Query, Values, check_values
 from batuta.stores.sqlite.identity import OpenFile
 from batuta.stores.sqlite.operator_sql import local_day

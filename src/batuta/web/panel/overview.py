@@ -17,7 +17,7 @@ from batuta.health.finding import Assessment, Finding
 from batuta.health.jobs import JobHealth, JobsSeen, JobState, Level, level
 from batuta.kernel.clock import instant, microseconds
 from batuta.kernel.identity import short
-from batuta.kernel.json import Json
+from batuta.kernel.storage.json import Json
 from batuta.kernel.values import dataclass
 from batuta.runlog.history import Recorded
 from batuta.schedule.window import holiday_at

@@ -14,13 +14,13 @@ from batuta.access import includes
 from batuta.engine.batuta import Batuta
 from batuta.health.workers import FORGOTTEN_AFTER
 from batuta.kernel.clock import instant, microseconds
-from batuta.kernel.encryption import Encryption
 from batuta.kernel.errors import EncryptionError
 from batuta.kernel.identity import short
-from batuta.kernel.json import Json
 from batuta.kernel.masking import mask
 from batuta.kernel.reasons import decode
 from batuta.kernel.spans import read_span
+from batuta.kernel.storage.encryption import Encryption
+from batuta.kernel.storage.json import Json
 from batuta.kernel.suggestions import nearest
 from batuta.kernel.values import dataclass
 from batuta.queue.inspection import ErrorGroup, ItemFilter, Place, signature_of

@@ -14,9 +14,9 @@ from fastapi.responses import HTMLResponse, Response
 from batuta.engine.screens import Action
 from batuta.health.workers import FORGOTTEN_AFTER, Beat
 from batuta.kernel.identity import has_ended
-from batuta.kernel.json import Json
 from batuta.kernel.masking import mask
 from batuta.kernel.reasons import decode
+from batuta.kernel.storage.json import Json
 from batuta.processes.requests import ProcessRequest
 from batuta.processes.restarts import Restart
 from batuta.runlog.history import BEFORE_ANY

@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from batuta.health.alerts import BY_HAND, Incident, NewIncident, stats
 from batuta.health.finding import Grade
-from batuta.kernel.storable import json_object
+from batuta.kernel.storage.storable import json_object
 from batuta.web.auth import AuthoriseFirst
 from batuta.web.context import ApiState, state_of
 from batuta.web.problems import Problem

@@ -21,9 +21,9 @@ from typing import Any
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import BatchFinished, Events
 from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason, decode, encode
-from batuta.kernel.storable import mask_text
+from batuta.kernel.storage.json import Json
+from batuta.kernel.storage.storable import mask_text
 from batuta.kernel.suggestions import unknown
 from batuta.kernel.values import dataclass
 from batuta.queue.outcome import LONGEST_ERROR

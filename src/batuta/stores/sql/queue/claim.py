@@ -9,8 +9,8 @@ from itertools import count, pairwise
 from typing import Any, ClassVar, NamedTuple, cast
 
 from batuta.kernel.clock import in_microseconds, instant, microseconds
-from batuta.kernel.json import Json, dumps, loads
 from batuta.kernel.reasons import encode
+from batuta.kernel.storage.json import Json, dumps, loads
 from batuta.queue.item import ItemState, Lease, QueueTable
 from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, clamp_wait
 from batuta.queue.store import Endings

@@ -8,9 +8,9 @@ from typing import Any
 
 from batuta.kernel.clock import in_microseconds
 from batuta.kernel.errors import BatchEnded, UnstorableValue
-from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason, decode, encode
-from batuta.kernel.storable import refuse_unstorable, refuse_unstorable_key, refuse_unstorable_priority
+from batuta.kernel.storage.json import Json
+from batuta.kernel.storage.storable import refuse_unstorable, refuse_unstorable_key, refuse_unstorable_priority
 from batuta.kernel.values import dataclass
 from batuta.queue.item import ItemState, NewItem
 from batuta.queue.limits import TaskLimits

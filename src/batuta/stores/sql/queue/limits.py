@@ -17,11 +17,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from batuta.kernel.clock import Clock, in_microseconds, microseconds
-from batuta.kernel.encryption import PLAIN, Encryption
 from batuta.kernel.errors import EncryptionError, StoreUnavailable
 from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json, loads
 from batuta.kernel.reasons import Reason
+from batuta.kernel.storage.encryption import PLAIN, Encryption
+from batuta.kernel.storage.json import Json, loads
 from batuta.kernel.values import dataclass
 from batuta.queue.item import Lease, QueueTable
 from batuta.queue.limits import NO_KEY, TaskLimits, Use, room, share, why_line_waits, why_task_waits

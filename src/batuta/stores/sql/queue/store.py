@@ -9,13 +9,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 from batuta.health.queues import HOUR, STUCK_AFTER, Pulse
 from batuta.kernel.clock import Clock, in_microseconds, microseconds
-from batuta.kernel.encryption import PLAIN, Encryption
 from batuta.kernel.errors import InvalidName, RowLocked, StatementRefused, StoreConflict
 from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json, dumps, loads
 from batuta.kernel.leases import LeaseHolder, Renewed
 from batuta.kernel.reasons import Reason, decode, define, encode
-from batuta.kernel.storable import mask_text, refuse_too_deep
+from batuta.kernel.storage.encryption import PLAIN, Encryption
+from batuta.kernel.storage.json import Json, dumps, loads
+from batuta.kernel.storage.storable import mask_text, refuse_too_deep
 from batuta.queue.item import ItemState, Lease, NewItem, QueueTable, pause_of_queue, require_identifier
 from batuta.queue.limits import TaskLimits
 from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, clamp_instant, clamp_wait

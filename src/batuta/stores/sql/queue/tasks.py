@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from batuta.kernel.batcher import BatchLoader, Gatherer
 from batuta.kernel.clock import Clock, SystemClock, in_microseconds
-from batuta.kernel.encryption import PLAIN, Encryption
 from batuta.kernel.errors import BatchEnded, DeadlineExceeded, ForeignConnection, TaskUnknown
 from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason, decode
-from batuta.kernel.storable import MAX_PAYLOAD, refuse_unstorable
+from batuta.kernel.storage.encryption import PLAIN, Encryption
+from batuta.kernel.storage.json import Json
+from batuta.kernel.storage.storable import MAX_PAYLOAD, refuse_unstorable
 from batuta.kernel.trace import HEADER, onward
 from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import with_timeout

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
+from batuta.kernel.storage.json import Json
 from batuta.kernel.values import dataclass
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Transaction, from_row
 from batuta.stores.sql.migrations import STATEMENTS

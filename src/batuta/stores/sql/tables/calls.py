@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
 from batuta.kernel.clock import in_microseconds
-from batuta.kernel.json import Json
+from batuta.kernel.storage.json import Json
 from batuta.kernel.values import dataclass
 from batuta.receive.receiver import Answered, Busy, CallOpened, CallOpening, KeyReused, NewCall
 from batuta.stores.sql.database import AsJson, Database, Query, Row, to_values

@@ -10,7 +10,7 @@ from batuta.guard.switches import Switch
 from batuta.kernel.errors import InvalidWindow
 from batuta.kernel.events import ControlSet, Events, SwitchChanged
 from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
+from batuta.kernel.storage.json import Json
 from batuta.kernel.values import dataclass
 from batuta.runlog.log import Controls
 from batuta.schedule.window import Window, decode_window, encode_window

@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from batuta.kernel.clock import Clock, in_microseconds, microseconds
 from batuta.kernel.errors import InvalidCron
 from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
 from batuta.kernel.leases import LeaseHolder, Renewed
 from batuta.kernel.reasons import encode
+from batuta.kernel.storage.json import Json
 from batuta.kernel.values import dataclass
 from batuta.runlog.execution import Ending, Execution, Opening, Registration, Status, Trigger
 from batuta.runlog.log import (

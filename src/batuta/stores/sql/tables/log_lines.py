@@ -5,8 +5,8 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Final
 
-from batuta.kernel.encryption import PLAIN, Encryption
 from batuta.kernel.errors import EncryptionError
+from batuta.kernel.storage.encryption import PLAIN, Encryption
 from batuta.kernel.values import dataclass
 from batuta.runlog.lines import LogLine
 from batuta.stores.sql.database import Database, Query, from_row

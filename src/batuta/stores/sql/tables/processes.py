@@ -11,8 +11,8 @@ from batuta.health.checks import OpenTransaction
 from batuta.health.workers import Beat, LoopSeen, Signs
 from batuta.kernel.clock import in_microseconds
 from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
 from batuta.kernel.reasons import decode, encode
+from batuta.kernel.storage.json import Json
 from batuta.kernel.values import dataclass
 from batuta.processes.heartbeat import LoopStatuses
 from batuta.processes.requests import ProcessRequest, RequestKind

@@ -11,13 +11,13 @@ from batuta.dispatch.job import Job, Overlap
 from batuta.dispatch.plan import facts_of, plan
 from batuta.dispatch.schedules import TaskSchedule, job_of, next_look
 from batuta.kernel.clock import Clock
-from batuta.kernel.encryption import PLAIN, Encryption
 from batuta.kernel.errors import BatutaError, InvalidSchedule, ScheduleTaken, reason_of_error
 from batuta.kernel.events import Events, ScheduleFailed
 from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason, encode
-from batuta.kernel.storable import mask_text
+from batuta.kernel.storage.encryption import PLAIN, Encryption
+from batuta.kernel.storage.json import Json
+from batuta.kernel.storage.storable import mask_text
 from batuta.kernel.suggestions import unknown
 from batuta.kernel.values import dataclass
 from batuta.runlog.execution import LONGEST_ERROR, Opening, Status, Trigger

@@ -13,7 +13,7 @@ from batuta.engine.screens import Action, ActionCall, ActionResult, FieldKind, P
 from batuta.kernel.errors import ActionRefused, BatutaError, StoreUnavailable
 from batuta.kernel.reasons import define
 from batuta.kernel.spans import read_span
-from batuta.kernel.storable import is_writable
+from batuta.kernel.storage.storable import is_writable
 from batuta.web.auth import needs
 from batuta.web.context import base_of, state_of
 from batuta.web.forms import Form, read_form

@@ -15,9 +15,9 @@ from batuta.engine.declarations.schedules import state_of as state_of_schedule
 from batuta.engine.edits import read_changes
 from batuta.engine.screens import Action, ActionCall, ActionResult, Field, FieldKind, Preview, Tone
 from batuta.kernel.errors import ActionRefused
-from batuta.kernel.json import Json
 from batuta.kernel.reasons import define
 from batuta.kernel.spans import read_span
+from batuta.kernel.storage.json import Json
 from batuta.schedule.cron import first_instant
 from batuta.web.context import state_of
 from batuta.web.panel.frame import show, words_of

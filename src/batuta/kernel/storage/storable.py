@@ -19,9 +19,9 @@ from itertools import chain, islice
 from uuid import UUID
 
 from batuta.kernel.errors import PayloadTooLarge, UnstorableValue
-from batuta.kernel.json import Json, dumps
 from batuta.kernel.masking import mask
 from batuta.kernel.reasons import Reason
+from batuta.kernel.storage.json import Json, dumps
 
 LARGEST_INTEGER = 2**31 - 1
 # Largest integer in stored JSON. It fits in 64 bits, so other programs can read it.

@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from batuta.kernel.errors import ConfigError, DamagedValue, KeyMissing
-from batuta.kernel.json import Json, dumps, loads
 from batuta.kernel.reasons import Reason
+from batuta.kernel.storage.json import Json, dumps, loads
 
 VERSION: Final = "v1"
 NONCE: Final = 12

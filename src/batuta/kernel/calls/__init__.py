@@ -1,0 +1,1 @@
+"""Calls of the application's code: their outcomes, threads, middleware, resources and context variables."""
