@@ -29,7 +29,11 @@ BROAD_CATCHES = {
     },  # one failing close must not keep the others open; a failing start names its resource
     "queue/running.py": {"guard", "handle"},  # every error of a handler or its effect is a failure of its item
     "queue/executor.py": {"_settle_outcome"},  # an outcome that cannot be settled is a failure of its item
-    "queue/settler.py": {"_try_turn", "_settle_apart", "_settle_refused"},  # one settlement must not block the others
+    "queue/worker/settler.py": {
+        "_try_turn",
+        "_settle_apart",
+        "_settle_refused",
+    },  # one settlement must not block the others
     "dispatch/dispatcher.py": {"_compute_safely"},  # a wrong schedule must not stop the others
     "web/middleware.py": {"__call__"},  # every error of a route becomes one answer and one log line
     "stores/sqlite/connection.py": {"attempt"},  # the writing thread must outlive any statement
@@ -43,8 +47,8 @@ WHILES = {
     "cli/output.py": {"_write_lines"},
     "dispatch/runner.py": {"finish"},
     "targets/http.py": {"deliver"},
-    "queue/worker.py": {"_finish", "_finish_isolated", "_settle_all"},
-    "queue/runners.py": {"_run"},  # until no claimed item is left
+    "queue/worker/worker.py": {"_finish", "_finish_isolated", "_settle_all"},
+    "queue/worker/runners.py": {"_run"},  # until no claimed item is left
     "stores/sql/queue/endings.py": {"_watch", "_watch_until_lost"},  # one listener serves all waiters of a process
     "stores/sql/encrypted.py": {"count", "rotate"},  # one page of a table after the other
     "stores/sql/queue/items.py": {"_find_alive"},

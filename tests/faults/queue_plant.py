@@ -26,8 +26,8 @@ from batuta.processes.exit import stop_on_signals
 from batuta.queue.item import Lease, NewItem, QueueTable
 from batuta.queue.outcome import Failed, Next, StageOutcome, after_seconds
 from batuta.queue.pipeline import Pipeline, Stage
-from batuta.queue.rescuer import Rescuer
-from batuta.queue.worker import Worker, WorkerPolicy
+from batuta.queue.worker.rescuer import Rescuer
+from batuta.queue.worker.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queue.store import SqlQueue

@@ -16,7 +16,7 @@ from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.ids import Ids
 from batuta.kernel.leases import LeaseHolder
 from batuta.queue.item import NewItem
-from batuta.queue.rescuer import Rescuer
+from batuta.queue.worker.rescuer import Rescuer
 from batuta.stores.sql.database import AsJson, ConnectionLimits
 from batuta.stores.sql.migrations import Migrator, engine_migrations
 from batuta.stores.sql.queue.store import SqlQueue

@@ -46,11 +46,11 @@ from batuta.processes.heartbeat import Heartbeat
 from batuta.processes.presence import PresenceFolder, crash_loops
 from batuta.queue.handler import ItemHandler
 from batuta.queue.inspection import BULK_POLICY, BulkOperator
-from batuta.queue.isolation import Isolation
 from batuta.queue.item import Lease
-from batuta.queue.rescuer import Rescuer
 from batuta.queue.store import Rescued
-from batuta.queue.worker import WorkerPolicy
+from batuta.queue.worker.isolation import Isolation
+from batuta.queue.worker.rescuer import Rescuer
+from batuta.queue.worker.worker import WorkerPolicy
 from batuta.receive.endpoints import JobEndpoints
 from batuta.receive.receiver import JobReceiver
 from batuta.runlog.history import Recorded

@@ -8,10 +8,10 @@ from typing import Any
 from batuta.kernel.ids import Ids
 from batuta.kernel.leases import LeaseHolder
 from batuta.queue.handler import ItemHandler
-from batuta.queue.isolation import Isolation
 from batuta.queue.item import Lease, NewItem
 from batuta.queue.outcome import Done, after_seconds
-from batuta.queue.worker import Worker, WorkerPolicy
+from batuta.queue.worker.isolation import Isolation
+from batuta.queue.worker.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sql.tables.controls import SqlSwitches

@@ -12,7 +12,7 @@ from batuta.kernel.ids import Ids
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import NewItem
 from batuta.queue.outcome import Cancelled, Failed, Snooze, after_seconds, give_back, settle
-from batuta.queue.worker import Worker, WorkerPolicy
+from batuta.queue.worker.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import AsJson, Database, Row
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queue.tasks import SqlTasks

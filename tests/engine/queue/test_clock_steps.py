@@ -12,7 +12,7 @@ from batuta.health.queues import WatchedQueue, judge_queue
 from batuta.kernel.ids import Ids
 from batuta.queue.item import ItemState, NewItem
 from batuta.queue.outcome import Settlement
-from batuta.queue.rescuer import Rescuer
+from batuta.queue.worker.rescuer import Rescuer
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import TASKS

@@ -16,7 +16,7 @@ from batuta.queue.handler import ItemHandler
 from batuta.queue.item import ItemState, Lease, NewItem, QueueTable
 from batuta.queue.outcome import Done, Failed, Settlement, Snooze, after_seconds
 from batuta.queue.store import ClaimResult, Endings
-from batuta.queue.worker import Worker, WorkerPolicy
+from batuta.queue.worker.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queue.store import SqlQueue

@@ -8,10 +8,10 @@ import pytest
 from batuta.kernel.errors import RowLocked, StoreReadOnly, StoreTimeout, StoreUnavailable
 from batuta.kernel.reasons import Reason
 from batuta.queue.item import Lease
-from batuta.queue.outage import AT_MOST, FIRST_WAIT, LONGEST_WAIT
 from batuta.queue.outcome import Done, after_seconds
 from batuta.queue.retry import never, retry_policy
-from batuta.queue.worker import Worker
+from batuta.queue.worker.outage import AT_MOST, FIRST_WAIT, LONGEST_WAIT
+from batuta.queue.worker.worker import Worker
 from tests.engine.queue.queue_bench import Bench
 
 MOMENT = timedelta(milliseconds=1)

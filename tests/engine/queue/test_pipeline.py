@@ -14,7 +14,7 @@ from batuta.kernel.leases import LeaseHolder
 from batuta.queue.item import ItemState, Lease, NewItem, QueueTable
 from batuta.queue.outcome import Done, Failed, FanOut, Jump, Next, Settlement, Skipped, Snooze, StageOutcome, Writes
 from batuta.queue.pipeline import Pipeline, Stage
-from batuta.queue.worker import Worker, WorkerPolicy
+from batuta.queue.worker.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queue.store import SqlQueue

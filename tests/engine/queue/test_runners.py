@@ -8,8 +8,8 @@ from contextvars import ContextVar
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Done
-from batuta.queue.runners import Runners
 from batuta.queue.running import Running, Stop
+from batuta.queue.worker.runners import Runners
 from batuta.supervise.stacks import task_stack
 from batuta.testing import FakeClock
 from batuta.testing.clock import settle

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from batuta.kernel.errors import StoreUnavailable
-from batuta.queue.isolation import FIRST_WAIT, Isolation
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Done, Failed, Snooze, after_seconds
-from batuta.queue.rescuer import Rescuer
-from batuta.queue.worker import Worker
+from batuta.queue.worker.isolation import FIRST_WAIT, Isolation
+from batuta.queue.worker.rescuer import Rescuer
+from batuta.queue.worker.worker import Worker
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing.clock import settle

@@ -10,9 +10,9 @@ from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import ItemCrashed, ItemLost
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.outcome import Done, Failed, Settlement, Snooze, after_seconds
-from batuta.queue.rescuer import Rescuer
 from batuta.queue.store import ClaimResult
-from batuta.queue.worker import WorkerPolicy
+from batuta.queue.worker.rescuer import Rescuer
+from batuta.queue.worker.worker import WorkerPolicy
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.supervise.loop import Wakeup

@@ -21,7 +21,7 @@ from batuta.kernel.events import ItemCrashed, ItemsRescued, ItemsSettled, TaskTh
 from batuta.kernel.leases import LeaseHolder
 from batuta.pipelines import step
 from batuta.queue.outcome import DEFAULT_RETRY, settle
-from batuta.queue.rescuer import recover_items
+from batuta.queue.worker.rescuer import recover_items
 from batuta.stores.arq.calls import encode_call
 from batuta.stores.arq.runner import RunnerContext, functions
 from batuta.stores.sql.queue.tasks import SqlTasks

@@ -31,7 +31,7 @@ from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.leases import LeaseHolder
 from batuta.queue.outcome import Done, Partial, Skipped
-from batuta.queue.worker import Worker, WorkerPolicy
+from batuta.queue.worker.worker import Worker, WorkerPolicy
 from batuta.receive.endpoints import JobCall
 from batuta.supervise.loop import Wakeup
 from batuta.testing import EventRecorder, FakeClock

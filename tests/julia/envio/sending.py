@@ -13,7 +13,7 @@ from app.settings import Settings
 from batuta.engine.batuta import Batuta
 from batuta.kernel.leases import LeaseHolder
 from batuta.queue.item import NewItem
-from batuta.queue.worker import Worker, WorkerPolicy
+from batuta.queue.worker.worker import Worker, WorkerPolicy
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
 from tests.julia.line import Receipt, ScriptedLine

@@ -12,7 +12,7 @@ from app.composition.envio import limits
 from app.contexts.comum.whatsapp import Banned, Disconnected, NotOnWhatsApp, RateLimited, Refused, SendResult, Unknown
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from batuta.kernel.leases import LeaseHolder
-from batuta.queue.worker import Worker, WorkerPolicy
+from batuta.queue.worker.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import AsJson
 from batuta.testing import EventRecorder
 from tests.julia.envio.sending import MINUTE, OPEN, PHONE, TRUSTED, Office, doctor_writes

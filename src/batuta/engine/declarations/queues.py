@@ -20,13 +20,13 @@ from batuta.kernel.reasons import Reason
 from batuta.kernel.suggestions import check_options
 from batuta.processes.presence import PresenceFolder, Recover, crash_loops
 from batuta.queue.handler import ItemHandler
-from batuta.queue.isolation import Isolation
 from batuta.queue.item import Lease, QueueTable
 from batuta.queue.limits import TaskLimits
 from batuta.queue.pipeline import Pipeline
-from batuta.queue.rescuer import Rescuer, recover_items
 from batuta.queue.steps import Step, StepFunction, pipeline_of
-from batuta.queue.worker import Worker, WorkerPolicy
+from batuta.queue.worker.isolation import Isolation
+from batuta.queue.worker.rescuer import Rescuer, recover_items
+from batuta.queue.worker.worker import Worker, WorkerPolicy
 from batuta.stores.connections import ObservedDatabase, Wakeups
 from batuta.stores.sql.queue.items import ItemPipeline, SqlItems
 from batuta.stores.sql.queue.store import SqlQueue

@@ -25,14 +25,14 @@ from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import cancel_and_wait, first_of, insist
 from batuta.queue.executor import decide, execute
 from batuta.queue.handler import UNREADABLE, ItemHandler, unknown_item_handler
-from batuta.queue.isolation import Isolation
 from batuta.queue.item import Lease
-from batuta.queue.outage import find_outage, outcome_of
 from batuta.queue.outcome import EFFECT_CRASHED, HANDLER_CRASHED, WAITS_ALONE, Settlement, give_back, put_off
-from batuta.queue.runners import Runners
 from batuta.queue.running import Cancellations, Running, Step, Stop
-from batuta.queue.settler import Settler, conclude
 from batuta.queue.store import QueueStore
+from batuta.queue.worker.isolation import Isolation
+from batuta.queue.worker.outage import find_outage, outcome_of
+from batuta.queue.worker.runners import Runners
+from batuta.queue.worker.settler import Settler, conclude
 from batuta.supervise.lease_keeper import LeaseKeeper
 from batuta.supervise.loop import Again, Idle, Pace, Wakeup
 from batuta.supervise.shutdown import Phase, Shutdown, pass_phases
