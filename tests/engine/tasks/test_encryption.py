@@ -21,7 +21,7 @@ from batuta.tasks.registry import TASKS
 from batuta.testing import FakeClock
 from batuta.testing.kit import Kit
 from batuta.texts import Texts
-from batuta.web.panel.queues import decrypt_payload
+from batuta.web.panel.pages.queues import decrypt_payload
 from batuta.web.panel.words import Words
 
 OLD, NEW = "o" * 32, "n" * 32

@@ -23,7 +23,7 @@ from batuta.testing.clock import START
 from batuta.texts import LANGUAGES, Language, Texts
 from batuta.texts.findings import message_of
 from batuta.web.live import live_parts
-from batuta.web.panel import now
+from batuta.web.panel.pages import now
 from batuta.web.panel.words import Words
 from tests.engine.web.browser.panel import Panel, open_panel
 

@@ -23,7 +23,7 @@ from batuta.testing.clock import START
 from batuta.texts import Language, Texts, fold
 from batuta.web import create_api
 from batuta.web.panel import words as crons
-from batuta.web.panel.overview import Cursor
+from batuta.web.panel.pages.overview import Cursor
 from batuta.web.panel.words import Words
 from tests.engine.web.browser.panel import HOSTILE, HOUR, MINUTE, STATES, Panel, ask, open_panel
 

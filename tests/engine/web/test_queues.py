@@ -130,7 +130,7 @@ async def test_the_address_of_an_error_group_shows_that_group_with_its_error_and
 async def test_the_first_page_of_an_error_group_is_full_although_newer_items_have_other_errors(
     plant: Plant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("batuta.web.panel.queues.PAGE", 2)
+    monkeypatch.setattr("batuta.web.panel.pages.queues.PAGE", 2)
     monkeypatch.setattr("batuta.stores.sql.queue.inspection.BATCH", 1)
     for age, id in enumerate(plant.ids[:4]):
         error = "timeout" if age >= 1 else "no such person"
@@ -154,7 +154,7 @@ async def test_the_tag_of_an_error_group_that_is_gone_says_so(plant: Plant) -> N
 
 
 async def test_pages_follow_each_other_without_a_gap(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("batuta.web.panel.queues.PAGE", 3)
+    monkeypatch.setattr("batuta.web.panel.pages.queues.PAGE", 3)
     client = await plant.browser(Scope.READ)
     first = (await client.get("/painel/filas/default?estado=dead")).text
     following = re.search(r'rel="next" href="\?([^"]+)"', first)

@@ -21,22 +21,13 @@ from batuta.stores.sql.tables.history import is_uuid
 from batuta.web.auth import needs
 from batuta.web.context import base_of, state_of
 from batuta.web.pages import static
-from batuta.web.panel import (
-    brakes,
-    charts,
-    incidents,
-    now,
-    overview,
-    queues,
-    records,
-    screens,
-    sign_in,
-)
+from batuta.web.panel import charts, screens, sign_in
 from batuta.web.panel import words as crons
 from batuta.web.panel.actions import perform, schedules, tokens
 from batuta.web.panel.frame import SCREEN_SCOPES, screen_titles, show, words_of
-from batuta.web.panel.overview import Cursor
 from batuta.web.panel.page_route import PageRoute
+from batuta.web.panel.pages import brakes, incidents, now, overview, queues, records
+from batuta.web.panel.pages.overview import Cursor
 from batuta.web.panel.timeline import draw, periods_of
 from batuta.web.panel.words import Words
 from batuta.web.problems import Problem, unknown_job

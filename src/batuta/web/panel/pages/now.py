@@ -16,7 +16,7 @@ from batuta.health.queues import Pulse
 from batuta.kernel.values import dataclass
 from batuta.runlog.reasons import is_pause
 from batuta.texts.findings import message_of, next_on_page, next_step_of
-from batuta.web.panel.overview import root_findings
+from batuta.web.panel.pages.overview import root_findings
 from batuta.web.panel.words import Words
 
 _LEVELS = {Grade.HEALTHY: "healthy", Grade.CRITICAL: "critical"}

@@ -24,7 +24,7 @@ from batuta.stores.sql.tables.audit import Entry
 from batuta.web.auth import note_access
 from batuta.web.context import state_of
 from batuta.web.panel.frame import show, words_of
-from batuta.web.panel.overview import Cursor
+from batuta.web.panel.pages.overview import Cursor
 from batuta.web.panel.words import Words
 
 PAGE = 50

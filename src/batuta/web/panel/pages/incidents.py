@@ -19,7 +19,7 @@ from batuta.texts.findings import causes_of
 from batuta.web.auth import note_access
 from batuta.web.context import state_of
 from batuta.web.panel.frame import show, words_of
-from batuta.web.panel.records import DAY, subject_of, title_of, write_csv
+from batuta.web.panel.pages.records import DAY, subject_of, title_of, write_csv
 from batuta.web.panel.words import Words
 
 PERIOD = timedelta(days=30)
