@@ -16,7 +16,7 @@ from app.contexts.mensagens.api import TIPOS, Tipo
 from batuta.engine.batuta import Batuta
 from batuta.stores.sql.queries import in_dialect, query_of
 from scripts.office import Plan, office
-from simulador.vida import Receipt
+from simulador.evolution.vida import Receipt
 from tests.faults.harness import walked
 
 OPENS, CLOSES = time(8), time(20)

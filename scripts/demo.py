@@ -44,11 +44,11 @@ from batuta.web.api import serve
 from scripts.day_judge import judge_day
 from scripts.office import PLAN, Plan, run
 from simulador.comportamento import Comportamento
+from simulador.evolution.vida import Receipt
 from simulador.main import create_app
-from simulador.telegram import create_app as create_telegram
-from simulador.telegram_mundo import Mundo
-from simulador.telegram_mundo import Receipt as TelegramReceipt
-from simulador.vida import Receipt
+from simulador.telegram.api import create_app as create_telegram
+from simulador.telegram.mundo import Mundo
+from simulador.telegram.mundo import Receipt as TelegramReceipt
 
 ZONE = ZoneInfo("America/Sao_Paulo")
 MINUTE = timedelta(minutes=1)

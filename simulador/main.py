@@ -4,7 +4,7 @@ Its state is in memory, so that each restart begins empty and no test finds data
 simulator must run as one process. ``GET /`` lists the simulated services, ``GET /recebidos`` lists the calls that each
 received, and ``DELETE /recebidos`` deletes them. ``/controle/evolution`` sets the faults of the WhatsApp gateway (see
 ``controle``) and lists the messages that were really sent. A separate process simulates Telegram
-(``simulador.telegram``). The simulator has no authentication, so bind it to loopback.
+(``simulador.telegram.api``). The simulator has no authentication, so bind it to loopback.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from batuta.loops import LoopPolicy, Supervisor
 from simulador.chatwoot import Chatwoot
 from simulador.comportamento import Comportamento
 from simulador.deadman import Deadman
-from simulador.evolution import Evolution
+from simulador.evolution.gateway import Evolution
 from simulador.google_docs import GoogleDocs
 from simulador.openai import OpenAI
 from simulador.recebidos import Recebidos

@@ -32,7 +32,7 @@ from batuta.supervise.loop import Again
 from batuta.testing import JumpClock, Simulation
 from batuta.web.api import serve
 from simulador.comportamento import Comportamento
-from simulador.evolution import KEY
+from simulador.evolution.gateway import KEY
 from simulador.main import create_app as create_world
 
 GRACE = timedelta(seconds=2)

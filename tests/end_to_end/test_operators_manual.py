@@ -27,8 +27,8 @@ from batuta.kernel.clock import SystemClock
 from batuta.processes.address import listen
 from batuta.web.api import serve
 from simulador.main import create_app as create_simulator
-from simulador.telegram import create_app as create_telegram
-from simulador.telegram_mundo import LOGIN_CODE
+from simulador.telegram.api import create_app as create_telegram
+from simulador.telegram.mundo import LOGIN_CODE
 from tests.command import Command
 from tests.julia.filled import fill_office
 from tests.julia.grupos.bancada import bancada

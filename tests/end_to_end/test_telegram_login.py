@@ -15,8 +15,8 @@ import pytest
 from batuta.kernel import SystemClock
 from batuta.processes.address import listen
 from batuta.web.api import serve
-from simulador.telegram import create_app
-from simulador.telegram_mundo import LOGIN_CODE, Mundo
+from simulador.telegram.api import create_app
+from simulador.telegram.mundo import LOGIN_CODE, Mundo
 
 ROOT = Path(__file__).parents[2]
 PHONE, PASSWORD = "5511987654321", "canary-password-7731"

@@ -25,7 +25,7 @@ from batuta.kernel.clock import Clock, SystemClock
 from batuta.processes.address import listen
 from batuta.web.api import serve
 from simulador.comportamento import Comportamento
-from simulador.evolution import DEFAULT_INSTANCE, KEY
+from simulador.evolution.gateway import DEFAULT_INSTANCE, KEY
 from simulador.main import create_app as create_world
 from simulador.main import keeper
 from tests.julia.tables import add_chip, add_doctor, rows

@@ -17,7 +17,7 @@ from app.composition.development.demo import LISTENER, SENDER
 from batuta.kernel.clock import SystemClock
 from batuta.processes.address import listen
 from batuta.web.api import serve
-from simulador.evolution import KEY
+from simulador.evolution.gateway import KEY
 from simulador.main import create_app
 from tests.command import Command
 

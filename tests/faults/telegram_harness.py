@@ -21,7 +21,7 @@ import httpx2
 from app.composition.julia import Julia
 from batuta.kernel.waiting import insist
 from batuta.testing import FastClock
-from simulador.telegram_mundo import LOGIN_CODE
+from simulador.telegram.mundo import LOGIN_CODE
 from tests.faults.forks import processes, processes_are_ready
 from tests.faults.ladder_harness import Exit, notes_in
 from tests.faults.tally import Tally

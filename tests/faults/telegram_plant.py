@@ -33,7 +33,7 @@ from batuta.processes.loop_monitor import exit_now
 from batuta.processes.restarts import EXIT_AGAIN
 from batuta.testing import FastClock
 from batuta.web.api import serve
-from simulador.telegram import create_app
+from simulador.telegram.api import create_app
 from tests.faults.ladder_plant import CATASTROPHE, Plan, is_cured, note, take_census
 
 # Value of all limits. It is so high that they never hold back a message.

@@ -13,7 +13,7 @@ from app.contexts.leitura_conversas.leitor import ler
 from app.contexts.plantoes.texto import oferta
 from app.contexts.respostas import textos as respostas
 from simulador.comportamento import Chance
-from simulador.respostas import ASSUNTOS, reply_to
+from simulador.evolution.respostas import ASSUNTOS, reply_to
 
 VAGA = {
     "hospital": "Hospital Fictício", "cidade": "São Paulo", "uf": "SP", "especialidade": "Pediatria",

@@ -9,10 +9,10 @@ import httpx2
 import pytest
 
 from batuta.testing import FakeClock
-from simulador.evolution import DEFAULT_INSTANCE, KEY
+from simulador.evolution.gateway import DEFAULT_INSTANCE, KEY
+from simulador.evolution.vida import GROUPS
 from simulador.main import create_app
 from simulador.recebidos import KEPT
-from simulador.vida import GROUPS
 
 WITH_KEY = {"apikey": KEY}
 NUMBER = "5511900000001"

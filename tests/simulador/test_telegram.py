@@ -10,8 +10,8 @@ import httpx2
 import pytest
 
 from batuta.testing import FakeClock
-from simulador.telegram import create_app
-from simulador.telegram_mundo import Mundo
+from simulador.telegram.api import create_app
+from simulador.telegram.mundo import Mundo
 
 CONTROL = "/controle/telegram"
 

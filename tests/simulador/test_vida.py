@@ -34,7 +34,7 @@ from batuta.processes.address import listen
 from batuta.supervise.loop import Again
 from batuta.testing import FakeClock
 from batuta.web.api import serve
-from simulador.evolution import DEFAULT_INSTANCE, KEY
+from simulador.evolution.gateway import DEFAULT_INSTANCE, KEY
 from simulador.main import create_app
 
 NUMBER = "5511900000001"

@@ -99,7 +99,7 @@ async def _simulate(
 
 async def _simulate_telegram(settings: Settings, where: tuple[str, int, str], stop: asyncio.Event) -> None:
     from batuta.web import serve
-    from simulador.telegram import create_app
+    from simulador.telegram.api import create_app
 
     app = create_app(SystemClock(), journal=_telegram_journal(settings))
     await serve(app, listen(*where), stop, timedelta(seconds=5))

@@ -1,4 +1,4 @@
-"""Client for the simulated Telegram (``simulador/telegram.py``). It uses HTTP on loopback.
+"""Client for the simulated Telegram (``simulador/telegram/api.py``). It uses HTTP on loopback.
 
 It follows the real Telegram's update protocol: pushed updates have a position (``pts``), and repeated updates are
 dropped. Missing updates are fetched as a difference, even after the server was silent or answered too late.

@@ -22,7 +22,7 @@ from batuta.access import Scope, mint
 from batuta.kernel.clock import SystemClock
 from batuta.stores import connect
 from batuta.testing.clock import FastClock
-from simulador.evolution import DEFAULT_INSTANCE
+from simulador.evolution.gateway import DEFAULT_INSTANCE
 from tests.command import Command
 from tests.end_to_end.test_whatsapp import QUICK, everything, until
 from tests.julia.campanhas.test_service import OPEN, TRUSTED

@@ -6,7 +6,7 @@ from app.contexts.grupos.relato import vaga_em_palavras
 from app.contexts.nomes.correcoes import Correcao
 from batuta.testing import FakeClock
 from simulador.comportamento import Chance
-from simulador.falas import fala
+from simulador.evolution.falas import fala
 from tests.julia.grupos.bancada import bancada
 
 # Number of group messages in two minutes of a demonstration.

@@ -30,7 +30,7 @@ from batuta.processes.address import listen
 from batuta.testing import FakeClock
 from batuta.web.api import serve
 from simulador.main import create_app as create_simulator
-from simulador.telegram import create_app as create_telegram
+from simulador.telegram.api import create_app as create_telegram
 from tests.julia.tables import rows
 
 ZONE = ZoneInfo("America/Sao_Paulo")

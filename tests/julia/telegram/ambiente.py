@@ -28,8 +28,8 @@ from batuta.kernel import Ids, SystemClock
 from batuta.processes.address import listen
 from batuta.sql import Database
 from batuta.web.api import serve
-from simulador.telegram import create_app
-from simulador.telegram_mundo import Mundo
+from simulador.telegram.api import create_app
+from simulador.telegram.mundo import Mundo
 from tests.julia.telegram.tl_server import client_maker, login_maker, session_of
 
 # LONG is a limit that no call of a test reaches, even on a busy machine. SHORT is the limit of a call that is expected

@@ -15,8 +15,8 @@ from batuta.kernel import Ids
 from batuta.processes.address import listen
 from batuta.testing.clock import FastClock
 from batuta.web.api import serve
-from simulador.telegram import create_app
-from simulador.telegram_mundo import Mundo
+from simulador.telegram.api import create_app
+from simulador.telegram.mundo import Mundo
 from tests.julia.tables import add_doctor, one, rows, write
 
 # A Wednesday, eleven o'clock in São Paulo.

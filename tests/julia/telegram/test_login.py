@@ -7,7 +7,7 @@ import pytest
 from app.composition.development.simulator import SIMULATED, as_child
 from app.contexts.telegram.porta import Entrou, Feito, MotivoDaRecusa, PedeSenha, Recusado, Unavailable, Unknown, Vivo
 from app.settings import Settings
-from simulador.telegram_mundo import LOGIN_CODE
+from simulador.telegram.mundo import LOGIN_CODE
 from tests.julia.telegram.ambiente import LONG, SHORT, Ambiente
 from tests.julia.telegram.tl_server import session_of
 

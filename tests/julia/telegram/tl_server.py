@@ -14,7 +14,7 @@ from telethon.sessions import StringSession
 from telethon.tl import functions, types
 
 from app.integrations.telethon.cliente import Cliente
-from simulador.telegram_mundo import Mensagem, Mundo, RpcError, digest
+from simulador.telegram.mundo import Mensagem, Mundo, RpcError, digest
 
 f, t = functions, types
 API_ID, API_HASH = 1, "synthetic"

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Literal
 
 from batuta.kernel import Json, dataclass
-from simulador import evolution_bodies as bodies
-from simulador.jid import jid_of
+from simulador.evolution import bodies
+from simulador.evolution.jid import jid_of
 
 # Number of messages that are kept. It is large, because the original stores sent messages in a database.
 MESSAGES_KEPT = 50_000

@@ -1,6 +1,6 @@
 """Schemas of the request bodies of the Evolution API."""
 
-from simulador.schema import Schema
+from simulador.evolution.schema import Schema
 
 EVENTS = (
     "APPLICATION_STARTUP",

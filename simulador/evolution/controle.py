@@ -24,8 +24,8 @@ from starlette.routing import Mount, Route
 from batuta.kernel import Json
 from simulador.body import NotAnObject, json_object
 from simulador.comportamento import Comportamento, Unheard
-from simulador.evolution_rows import Instance
-from simulador.vida import GROUPS, Vida
+from simulador.evolution.rows import Instance
+from simulador.evolution.vida import GROUPS, Vida
 
 PAGE = 5_000
 MOST_AT_ONCE = 1_000

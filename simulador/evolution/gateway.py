@@ -17,16 +17,16 @@ from starlette.routing import Mount, Route
 from starlette.types import Receive, Scope, Send
 
 from batuta.kernel import Clock, Ids, Json
-from simulador import evolution_bodies as bodies
 from simulador.body import NotAnObject, json_object
-from simulador.carteiro import Carteiro
 from simulador.comportamento import Chance, Comportamento
-from simulador.controle import Controle
-from simulador.evolution_rows import CLIENT, Instance, created, group_row, matches, positive, row, stored
-from simulador.jid import is_on_whatsapp, jid_of, lookup_order
+from simulador.evolution import bodies
+from simulador.evolution.carteiro import Carteiro
+from simulador.evolution.controle import Controle
+from simulador.evolution.jid import is_on_whatsapp, jid_of, lookup_order
+from simulador.evolution.rows import CLIENT, Instance, created, group_row, matches, positive, row, stored
+from simulador.evolution.schema import Schema, complaints
+from simulador.evolution.vida import FINAL_CODES, GROUP_NAMES, Answer, Falatorio, Vida, key_of
 from simulador.recebidos import Recebidos
-from simulador.schema import Schema, complaints
-from simulador.vida import FINAL_CODES, GROUP_NAMES, Answer, Falatorio, Vida, key_of
 
 # API key of every instance. It protects nothing real, so the start-up output prints it.
 KEY = "simulador"

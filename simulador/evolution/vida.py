@@ -10,13 +10,13 @@ from typing import Literal
 from batuta import Idle
 from batuta.kernel import Clock, Json, dataclass
 from batuta.loops import Pace, Wakeup
-from simulador.carteiro import Carteiro
 from simulador.comportamento import Chance, Comportamento
-from simulador.evolution_rows import Instance
-from simulador.falas import fala
-from simulador.jid import HIDDEN, PERSON, jid_of
+from simulador.evolution.carteiro import Carteiro
+from simulador.evolution.falas import fala
+from simulador.evolution.jid import HIDDEN, PERSON, jid_of
+from simulador.evolution.respostas import Reply, reply_to
+from simulador.evolution.rows import Instance
 from simulador.recebidos import KEPT
-from simulador.respostas import Reply, reply_to
 
 RECEIPTS_KEPT = 200_000
 OWN_NAME = "Você"

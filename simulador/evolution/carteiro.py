@@ -17,8 +17,8 @@ from batuta import Again, Idle
 from batuta.kernel import Clock, Json, dataclass, dumps
 from batuta.loops import Pace, Wakeup
 from simulador.comportamento import Chance, Comportamento
-from simulador.evolution_rows import Instance
-from simulador.jid import jid_of
+from simulador.evolution.jid import jid_of
+from simulador.evolution.rows import Instance
 
 ATTEMPTS = 10
 FIRST_REST, LONGEST_REST = 5.0, 300.0

@@ -36,10 +36,10 @@ from starlette.routing import Mount, Route
 from batuta.kernel import Clock, Json
 from simulador.body import NotAnObject, json_object
 from simulador.comportamento import ComportamentoTelegram, Unheard
-from simulador.evolution import CutOff
+from simulador.evolution.gateway import CutOff
 from simulador.main import application
 from simulador.recebidos import Recebidos
-from simulador.telegram_mundo import Mundo, Plan, RpcError, digest
+from simulador.telegram.mundo import Mundo, Plan, RpcError, digest
 
 PAGE = 5_000
 LONGEST_WAIT = 60.0

@@ -1,0 +1,1 @@
+"""Simulated WhatsApp gateway, with the people behind it."""
