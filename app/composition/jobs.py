@@ -21,7 +21,7 @@ from batuta.reasons import hold_reason
 from batuta.sql import Retention, keep_for, retentions_in
 
 CONTEXTS: Final = Path(__file__).parents[1] / "contexts"
-HISTORY: Final = sorted(CONTEXTS.glob("*/history.sql"))
+HISTORY: Final = sorted(CONTEXTS.glob("*/sql/history.sql"))
 # For each context with personal data: the setting that says how many days the data is kept.
 KEPT: Final = {
     "conversas": "keep_conversations_days",
@@ -206,7 +206,9 @@ def history(work: Batuta, settings: Settings) -> list[Retention]:
             each
             for context, days in kept.items()
             if days != "off"
-            for each in retentions_in(CONTEXTS / context / "retencao.sql", timedelta(days=days), database, clock)
+            for each in retentions_in(
+                CONTEXTS / context / "sql" / "retencao.sql", timedelta(days=days), database, clock
+            )
         ),
     ]
 

@@ -41,7 +41,7 @@ async def one(database: Database, sql: str, **values: Any) -> dict[str, Any]:
 
 async def prune(database: Database, context: str, *, before: datetime, limit: int = 10) -> dict[str, int]:
     """Run the statements in a context's history.sql. Return the number of rows deleted from each table."""
-    (file,) = (file for file in HISTORY if file.parent.name == context)
+    (file,) = (file for file in HISTORY if file.parents[1].name == context)
     return {
         query.name: await database.run(query, before=before, limit=limit) for query in load_all(file, database.dialect)
     }

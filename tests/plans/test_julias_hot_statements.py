@@ -84,14 +84,14 @@ async def test_campaign_progress_reads_only_the_rows_of_the_campaign(full: Datab
 
 
 async def test_queue_health_uses_indexes(full: Database, clock: FakeClock) -> None:
-    queries = load_queries(FilaQueries, Path(saude.__file__).parent / "saude.sql", full.dialect)
+    queries = load_queries(FilaQueries, Path(saude.__file__).parent / "sql" / "saude.sql", full.dialect)
     counted = await plan(full, queries.metrics, **saude.query_values(clock.now()))
     for index in ("fila_mensagens_by_sending", "fila_mensagens_by_failing", "fila_mensagens_in_doubt"):
         assert index in counted
 
 
 async def test_figures_of_the_alerts_are_read_by_index(full: Database, clock: FakeClock) -> None:
-    queries = load_queries(AlertQueries, Path(alertas.__file__).parent / "alertas.sql", full.dialect)
+    queries = load_queries(AlertQueries, Path(alertas.__file__).parent / "sql" / "alertas.sql", full.dialect)
     now = clock.now()
     offers = await plan(full, queries.offers, since=now - timedelta(days=1), until=now)
     assert "fila_mensagens_sent_by_type" in offers

@@ -84,7 +84,7 @@ class ImportQueries:
 
 @cache
 def appointment_queries(dialect: Dialect) -> AppointmentQueries:
-    text = (HERE / "agendamentos.sql").read_text(encoding="utf-8")
+    text = (HERE / "sql" / "agendamentos.sql").read_text(encoding="utf-8")
     changed = [each for each in COLUMNS if each not in (*UNCHANGED, "normalization_status", "normalization_job_id")]
     is_same = (
         f"(appointments.fonte = {_row_expression('fonte', dialect)} AND appointments.normalization_status <> 'skipped')"
@@ -138,7 +138,7 @@ def page_query(dialect: Dialect, filters: tuple[str, ...]) -> Query:
 
 
 def import_queries(dialect: Dialect) -> ImportQueries:
-    return load_queries(ImportQueries, HERE / "importacao.sql", dialect)
+    return load_queries(ImportQueries, HERE / "sql" / "importacao.sql", dialect)
 
 
 def _row_expression(column: str, dialect: Dialect) -> str:

@@ -52,7 +52,7 @@ class SaudeDosAgendamentos:
         self._now = now
         self._zone = zone
         self._is_handed_over = is_handed_over
-        self._queries = load_queries(AppointmentHealthQueries, "saude.sql", database.dialect)
+        self._queries = load_queries(AppointmentHealthQueries, "sql/saude.sql", database.dialect)
 
     @property
     def page(self) -> HealthPage:

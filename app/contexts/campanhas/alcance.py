@@ -30,7 +30,7 @@ class ReachQueries:
 
 class Alcance:
     def __init__(self, dialect: Dialect) -> None:
-        self._queries = load_queries(ReachQueries, "alcance.sql", dialect)
+        self._queries = load_queries(ReachQueries, "sql/alcance.sql", dialect)
 
     async def enviada(
         self,

@@ -51,7 +51,7 @@ class BatchQueries:
 
 
 def batch_queries(dialect: Dialect) -> BatchQueries:
-    file = Path(__file__).parent / "lotes.sql"
+    file = Path(__file__).parent / "sql" / "lotes.sql"
     text = file.read_text(encoding="utf-8").replace("{lotes}", list_expression("lotes", dialect, "uuid"))
     return load_text(BatchQueries, text, file.name, dialect)
 

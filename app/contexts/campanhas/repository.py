@@ -52,7 +52,7 @@ class Fila(Protocol):
 
 
 def campaign_queries(dialect: Dialect) -> CampaignQueries:
-    return load_queries(CampaignQueries, HERE / "campanhas.sql", dialect)
+    return load_queries(CampaignQueries, HERE / "sql" / "campanhas.sql", dialect)
 
 
 def start_queries(dialect: Dialect) -> StartQueries:
@@ -62,7 +62,7 @@ def start_queries(dialect: Dialect) -> StartQueries:
         f" AND (:anywhere OR doctor.cidade IN ({list_expression('cidades', dialect)})"
         f" OR doctor.estado IN ({list_expression('estados', dialect)}))))"
     )
-    text = (HERE / "inicio.sql").read_text(encoding="utf-8")
+    text = (HERE / "sql" / "inicio.sql").read_text(encoding="utf-8")
     text = text.replace("{wanted}", wanted).replace("{clientes}", list_expression("clientes", dialect, "uuid"))
     return load_text(StartQueries, text, "inicio.sql", dialect)
 

@@ -106,7 +106,7 @@ class Avaliado:
 
 class Pool:
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
-        self._queries = load_queries(PoolQueries, "pool.sql", dialect)
+        self._queries = load_queries(PoolQueries, "sql/pool.sql", dialect)
         self._ids = ids
 
     async def list_known(self, reading: Reading) -> list[Conhecido]:

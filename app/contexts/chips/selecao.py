@@ -93,7 +93,7 @@ class SelectionQueries:
 
 class Emissores:
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
-        self._queries = load_queries(SelectionQueries, "selecao.sql", dialect)
+        self._queries = load_queries(SelectionQueries, "sql/selecao.sql", dialect)
         self._ids = ids
 
     async def all(self, reading: Reading, *, cliente_id: str, conversa_id: str | None, now: datetime) -> list[Emissor]:

@@ -80,7 +80,7 @@ class DecisaoDoChip:
 
 class Chips:
     def __init__(self, dialect: Dialect, ids: Ids, eventos: Eventos) -> None:
-        self._queries = load_queries(ChipQueries, "chips.sql", dialect)
+        self._queries = load_queries(ChipQueries, "sql/chips.sql", dialect)
         self._ids = ids
         self._eventos = eventos
 

@@ -133,7 +133,7 @@ class Estagios:
 
     def __init__(self, dialect: Dialect, chamados: Chamados | None = None) -> None:
         self._chamados = chamados or Chamados()
-        self._queries = load_queries(CareQueries, "atendimento.sql", dialect)
+        self._queries = load_queries(CareQueries, "sql/atendimento.sql", dialect)
 
     async def travar(self, transaction: Transaction, mensagens: Mensagens, conversa_id: str) -> Row:
         """Lock an open conversation's doctor until the transaction ends. Return the conversation.
@@ -261,7 +261,7 @@ class Atendimento:
         self._estagios = Estagios(database.dialect)
         self._audit = AuditLog(database.dialect, ids)
         self._clock = clock
-        self._queries = load_queries(CareQueries, "atendimento.sql", database.dialect)
+        self._queries = load_queries(CareQueries, "sql/atendimento.sql", database.dialect)
 
     async def listar(
         self,

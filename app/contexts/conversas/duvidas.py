@@ -55,7 +55,7 @@ class DuvidasDeOptout:
         self._conversas = conversas
         self._audit = AuditLog(database.dialect, ids)
         self._clock = clock
-        self._queries = load_queries(DoubtQueries, "duvidas.sql", database.dialect)
+        self._queries = load_queries(DoubtQueries, "sql/duvidas.sql", database.dialect)
 
     async def listar(self, *, limite: int) -> Sequence[Duvida]:
         return [

@@ -45,7 +45,7 @@ class EscritaDaEquipe:
         self._ids = ids
         self._audit = AuditLog(database.dialect, ids)
         self._clock = clock
-        self._queries = load_queries(WritingQueries, "escrita.sql", database.dialect)
+        self._queries = load_queries(WritingQueries, "sql/escrita.sql", database.dialect)
 
     async def responder(self, id: str, texto: str, *, por: str, chave: str | None = None) -> Respondida:
         """Queue a text that the person ``por`` wrote, and let that person take over the conversation. The message is

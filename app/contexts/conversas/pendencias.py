@@ -82,7 +82,7 @@ class Pendencias:
     """Writes and reads the pending list. Writes happen in the caller's transaction."""
 
     def __init__(self, dialect: Dialect, ids: Ids, chamados: Chamados | None = None) -> None:
-        self._queries = load_queries(PendingQueries, "pendencias.sql", dialect)
+        self._queries = load_queries(PendingQueries, "sql/pendencias.sql", dialect)
         self._ids = ids
         self._chamados = chamados or Chamados()
 

@@ -37,4 +37,4 @@ class ConversationQueries:
 
 
 def conversation_queries(dialect: Dialect) -> ConversationQueries:
-    return load_queries(ConversationQueries, "conversas.sql", dialect)
+    return load_queries(ConversationQueries, "sql/conversas.sql", dialect)

@@ -107,7 +107,7 @@ class Diretrizes:
         self._database = database
         self._ids = ids
         self._clock = clock
-        self._queries = load_queries(DirectiveQueries, "diretrizes.sql", database.dialect)
+        self._queries = load_queries(DirectiveQueries, "sql/diretrizes.sql", database.dialect)
 
     def ao_aplicar(self, ouvinte: AoAplicar) -> None:
         """Register a listener for new versions of documents."""

@@ -139,7 +139,7 @@ class Registro:
         the phone number itself is not stored.
         """
         self._resumos = resumos
-        self._queries = load_queries(SendQueries, "envio.sql", dialect)
+        self._queries = load_queries(SendQueries, "sql/envio.sql", dialect)
         self._alcance = Alcance(dialect)
         self._ids = ids
         self._mensagens = mensagens

@@ -61,7 +61,7 @@ class Restauracao:
         self._dialect = dialect
         self._conversas = conversas
         self._diario = diario
-        self._queries = load_queries(RestoreQueries, "restauracao.sql", dialect)
+        self._queries = load_queries(RestoreQueries, "sql/restauracao.sql", dialect)
 
     async def collect(self, old: Reading, since: datetime) -> LaterFacts:
         return LaterFacts(

@@ -171,7 +171,7 @@ class SaudeDaFila:
         self._beats = beats
         self._now = now
         self._local = local
-        self._queries = load_queries(FilaQueries, "saude.sql", database.dialect)
+        self._queries = load_queries(FilaQueries, "sql/saude.sql", database.dialect)
 
     async def medidas(self) -> MedidasDaFila:
         signs = await self._beats.read_signs(within=FORGOTTEN_AFTER, now=self._now())

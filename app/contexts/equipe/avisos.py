@@ -104,7 +104,7 @@ class Avisos:
         self.canais = {each.nome: each for each in canais}
         self._database = database
         self._clock = clock
-        self._queries = load_queries(NoticeQueries, "avisos.sql", database.dialect)
+        self._queries = load_queries(NoticeQueries, "sql/avisos.sql", database.dialect)
         self.fila: Fila | None = None  # set when the queue is registered
 
     async def chamada(self, transaction: Transaction, chamado: Chamado, *, now: datetime) -> None:

@@ -90,7 +90,7 @@ class Espelho:
         self._central = central
         self._circuits = circuits
         self._clock = clock
-        self._queries = load_queries(MirrorQueries, "espelho.sql", database.dialect)
+        self._queries = load_queries(MirrorQueries, "sql/espelho.sql", database.dialect)
 
     async def chamada(self, transaction: Transaction, chamado: Chamado, *, now: datetime) -> None:
         """Queue a conversation that needs a person, so that it is opened in the help desk."""

@@ -55,7 +55,7 @@ class Recados:
         self._atendimento = atendimento
         self._estagios = estagios
         self._fila = fila
-        self._queries = load_queries(DeskQueries, "recados.sql", dialect)
+        self._queries = load_queries(DeskQueries, "sql/recados.sql", dialect)
 
     async def escrita(self, transaction: Transaction, fato: EscritaNaCentral, *, now: datetime) -> None:
         """Queue a message that a person wrote. This person takes over the conversation, unless a colleague

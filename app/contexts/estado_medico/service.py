@@ -63,7 +63,7 @@ class StateQueries:
 
 
 def state_queries(dialect: Dialect) -> StateQueries:
-    return load_queries(StateQueries, "estado.sql", dialect)
+    return load_queries(StateQueries, "sql/estado.sql", dialect)
 
 
 class EstadoDosMedicos:

@@ -129,7 +129,7 @@ class Leituras:
         self._leitor = leitor
         self._limiares = limiares
         self._clock = clock
-        self._queries = load_queries(GroupMessageQueries, "mensagens.sql", database.dialect)
+        self._queries = load_queries(GroupMessageQueries, "sql/mensagens.sql", database.dialect)
         self._messages = BatchLoader(self._of)
 
     async def heuristica(self, lease: Lease) -> StageOutcome:

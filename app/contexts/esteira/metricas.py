@@ -23,7 +23,7 @@ class Metricas:
     def __init__(self, database: Database, zone: ZoneInfo) -> None:
         self._database = database
         self._zone = zone
-        self._queries = load_queries(MetricQueries, "metricas.sql", database.dialect)
+        self._queries = load_queries(MetricQueries, "sql/metricas.sql", database.dialect)
 
     def dia(self, day: date) -> tuple[datetime, datetime]:
         """Return the instants at which a day starts and ends in the local time zone."""

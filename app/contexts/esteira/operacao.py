@@ -70,7 +70,7 @@ class Operacao:
         self._ritmo = ritmo
         self._clock = clock
         self._outside = {Estagio.CLASSIFICACAO, Estagio.EXTRACAO} if pergunta_fora else set()
-        self._queries = load_queries(OperationQueries, "operacao.sql", database.dialect)
+        self._queries = load_queries(OperationQueries, "sql/operacao.sql", database.dialect)
 
     async def ciclo(self, lote: int | None = None, fora: int | None = None) -> Ciclo:
         """Run every stage once, from first to last, so that one call can move a row through all stages. Workers may run

@@ -198,7 +198,7 @@ class SaudeDosGrupos:
         self._custo = custo
         self._local = local
         self._clock = clock
-        self._queries = load_queries(GroupHealthQueries, "saude.sql", database.dialect)
+        self._queries = load_queries(GroupHealthQueries, "sql/saude.sql", database.dialect)
 
     async def medidas(self) -> MedidasDosGrupos:
         now = self._clock.now()

@@ -76,7 +76,7 @@ class Followups:
         self._estagios = parts.estagios
         self._eventos = Eventos(parts.database.dialect, parts.ids)
         self._audit = AuditLog(parts.database.dialect, parts.ids)
-        file = Path(__file__).parent / "followups.sql"
+        file = Path(__file__).parent / "sql" / "followups.sql"
         self._queries = load_queries(FollowupQueries, file, parts.database.dialect)
 
     async def processar_followups(self, call: JobCall) -> Outcome:

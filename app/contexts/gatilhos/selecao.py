@@ -62,7 +62,7 @@ class SelectionQueries:
 
 class Seletor:
     def __init__(self, dialect: Dialect, zone: ZoneInfo) -> None:
-        text = (Path(__file__).parent / "selecao.sql").read_text(encoding="utf-8")
+        text = (Path(__file__).parent / "sql" / "selecao.sql").read_text(encoding="utf-8")
         parts = {"inicio": INICIO, "fim": FIM, "impedimentos": IMPEDIMENTOS, "tentativas": TENTATIVAS}
         for name, part in parts.items():
             text = text.replace(f"{{{name}}}", part)

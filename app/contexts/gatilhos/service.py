@@ -87,7 +87,7 @@ class PartesDosGatilhos:
 class Gatilhos:
     def __init__(self, parts: PartesDosGatilhos) -> None:
         self._parts = parts
-        file = Path(__file__).parent / "gatilhos.sql"
+        file = Path(__file__).parent / "sql" / "gatilhos.sql"
         self.queries = load_queries(TriggerQueries, file, parts.database.dialect)
 
     @property

@@ -46,7 +46,7 @@ class Autores:
         self._audit = AuditLog(database.dialect, ids)
         self._chaves = Chaves(database.dialect)
         self._pessoas = Pessoas(database.dialect)
-        self._queries = load_queries(AuthorQueries, "autores.sql", database.dialect)
+        self._queries = load_queries(AuthorQueries, "sql/autores.sql", database.dialect)
 
     async def bloqueados(self, *, limite: int, pular: int = 0) -> Sequence[Row]:
         return await self._database.all(self._queries.blocked, limite=limite, pular=pular)

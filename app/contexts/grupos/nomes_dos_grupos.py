@@ -53,7 +53,7 @@ class NomesDosGrupos:
         self._gateway = gateway
         self._dicionario = dicionario
         self._clock = clock
-        self._queries = load_queries(GroupNameQueries, "nomes_dos_grupos.sql", database.dialect)
+        self._queries = load_queries(GroupNameQueries, "sql/nomes_dos_grupos.sql", database.dialect)
 
     async def sincronizar_grupos(self, call: JobCall) -> Outcome:
         """Query the gateway for missing or outdated group names, a few per run. The job's result has counts, but no

@@ -18,7 +18,7 @@ class PersonQueries:
 
 class Pessoas:
     def __init__(self, dialect: Dialect) -> None:
-        self._queries = load_queries(PersonQueries, "pessoas.sql", dialect)
+        self._queries = load_queries(PersonQueries, "sql/pessoas.sql", dialect)
 
     async def mesma(
         self, transaction: Transaction, id: str, telefone: str | None, lid: str | None = None

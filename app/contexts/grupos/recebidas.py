@@ -56,7 +56,7 @@ class Recebidas:
         self._database = database
         self._zone = zone
         self._clock = clock
-        self._queries = load_queries(ReceivedMessageQueries, "recebidas.sql", database.dialect)
+        self._queries = load_queries(ReceivedMessageQueries, "sql/recebidas.sql", database.dialect)
 
     async def lista(
         self, *, limite: int, pular: int = 0, descartadas: bool = False, motivo: MotivoDoDescarte | None = None

@@ -113,7 +113,7 @@ class Recuperacao:
         self._zone = zone
         self._clock = clock
         self._pessoas = Pessoas(database.dialect)
-        self._queries = load_queries(RecoveryQueries, "recuperacao.sql", database.dialect)
+        self._queries = load_queries(RecoveryQueries, "sql/recuperacao.sql", database.dialect)
 
     async def recovery_vagas_incompletas(self, call: JobCall) -> Outcome:
         """Ask at most twenty authors for the missing fields of their offers. If earlier questions are still queued, ask

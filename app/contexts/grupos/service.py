@@ -74,7 +74,7 @@ class Grupos:
     """Receives group messages. ``fila`` is the first pipeline stage's queue."""
 
     def __init__(self, dialect: Dialect, ids: Ids, telefones: Telefones, fila: Fila) -> None:
-        self._queries = load_queries(GroupQueries, "grupos.sql", dialect)
+        self._queries = load_queries(GroupQueries, "sql/grupos.sql", dialect)
         self._ids = ids
         self._telefones = telefones
         self._pessoas = Pessoas(dialect)

@@ -116,7 +116,7 @@ class Handoffs:
     def __init__(self, parts: PartesDoHandoff) -> None:
         dialect = parts.database.dialect
         self.parts = parts
-        self.queries = load_queries(HandoffQueries, "externos.sql", dialect)
+        self.queries = load_queries(HandoffQueries, "sql/externos.sql", dialect)
         self._pessoas = Pessoas(dialect)
         self._transicoes = Transicoes(dialect, parts.ids)
         self._eventos = Eventos(dialect, parts.ids)

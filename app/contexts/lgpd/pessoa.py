@@ -122,7 +122,7 @@ class Pessoas:
         """Build the search for people. ``cifra`` decrypts the documents in appointments."""
         self._database = database
         self._cifra = cifra
-        self._queries = load_queries(PersonQueries, "pessoa.sql", database.dialect)
+        self._queries = load_queries(PersonQueries, "sql/pessoa.sql", database.dialect)
 
     async def achar(self, escrito: str) -> Alvo:
         """Return a person's identifiers. ``escrito`` is a phone number, an id or the beginning of an id.

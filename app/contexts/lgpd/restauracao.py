@@ -33,7 +33,7 @@ class RestauracaoLgpd:
         self._resumos = resumos
         self._diario = diario
         self._ids = ids
-        self._queries = load_queries(RestoreQueries, "restauracao.sql", dialect)
+        self._queries = load_queries(RestoreQueries, "sql/restauracao.sql", dialect)
 
     async def collect(self, old: Reading, since: datetime) -> Sequence[Row]:
         return await old.all(self._queries.requests)

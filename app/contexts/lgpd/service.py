@@ -97,7 +97,7 @@ class Lgpd:
         self._pessoas = Pessoas(parts.database, parts.cifra)
         dialect = parts.database.dialect
         self._audit = AuditLog(dialect, parts.ids)
-        self._queries = load_queries(RequestQueries, "lgpd.sql", dialect)
+        self._queries = load_queries(RequestQueries, "sql/lgpd.sql", dialect)
         self._comandos = comandos(dialect)
         self._livres = textos_livres(dialect)
 

@@ -129,7 +129,7 @@ class Custos:
         self._database = database
         self._clock = clock
         self._uso = uso
-        self._queries = load_queries(ModelQueries, "consulta.sql", database.dialect)
+        self._queries = load_queries(ModelQueries, "sql/consulta.sql", database.dialect)
 
     async def desde(self, since: datetime) -> float:
         return (await self.no_dia(since, self._clock.now() + timedelta(days=1))).custo
@@ -163,7 +163,7 @@ class Consulta:
         self._clock = clock
         self._custos = Custos(database, clock)
         self._spent: tuple[datetime, datetime, float] | None = None  # day, time of reading, dollars
-        self._queries = load_queries(ModelQueries, "consulta.sql", database.dialect)
+        self._queries = load_queries(ModelQueries, "sql/consulta.sql", database.dialect)
 
     async def uma_vez(self, uso: str, chave: str, pergunta: Pergunta) -> Json | Snooze:
         """Return the stored answer to this query. If there is none, query the model and store its answer. Return None

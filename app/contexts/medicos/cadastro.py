@@ -69,7 +69,7 @@ class Cadastro:
         self._ids = ids
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
-        self._queries = load_queries(CadastroQueries, "cadastro.sql", database.dialect)
+        self._queries = load_queries(CadastroQueries, "sql/cadastro.sql", database.dialect)
 
     async def incluir(self, medicos: Sequence[NovoMedico], *, por: str) -> Incluidos:
         """Register the doctors whose numbers are new, and record the operator in the audit log."""

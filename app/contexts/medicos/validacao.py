@@ -90,7 +90,7 @@ class Validacao:
         self._switches = switches
         self._zone = zone
         self._clock = clock
-        self._queries = load_queries(PhoneQueries, "validacao.sql", database.dialect)
+        self._queries = load_queries(PhoneQueries, "sql/validacao.sql", database.dialect)
 
     async def validar_telefones(self, call: JobCall) -> Outcome:
         if (hold := await self._find_hold()) is not None:

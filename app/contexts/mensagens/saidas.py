@@ -29,7 +29,7 @@ class Saidas:
         self._database = database
         self._whatsapp = whatsapp
         self._telegram = telegram
-        self._queries = load_queries(OutboundQueries, "saidas.sql", database.dialect)
+        self._queries = load_queries(OutboundQueries, "sql/saidas.sql", database.dialect)
 
     async def put(
         self, items: Sequence[NewItem], within: Transaction | None = None, shared: Mapping[str, object] | None = None

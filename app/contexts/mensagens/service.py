@@ -47,7 +47,7 @@ class Mensagens:
     def __init__(self, dialect: Dialect, ouvintes: Ouvintes | None = None) -> None:
         """Build the service. ``ouvintes`` is called for each message that this service cancels."""
         self.ouvintes = ouvintes or Ouvintes()
-        self._queries = load_queries(MessageQueries, "mensagens.sql", dialect)
+        self._queries = load_queries(MessageQueries, "sql/mensagens.sql", dialect)
 
     async def travar(self, transaction: Transaction, cliente_id: str) -> None:
         """Lock the doctor until the transaction ends, so that decisions about the doctor cannot overlap.

@@ -50,7 +50,7 @@ class Dicionario:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self.queries = load_queries(NameQueries, "nomes.sql", database.dialect)
+        self.queries = load_queries(NameQueries, "sql/nomes.sql", database.dialect)
         self._nomes: Nomes | None = None
         self._found: dict[tuple[str | None, ...], Achado] = {}
         self._looks_at = 0.0

@@ -52,7 +52,7 @@ class Ensino:
         self._dicionario = dicionario
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
-        self._queries = load_queries(TeachingQueries, "ensino.sql", database.dialect)
+        self._queries = load_queries(TeachingQueries, "sql/ensino.sql", database.dialect)
 
     async def de_quem(self, nome: str) -> list[Ensinado]:
         async with self._database.transaction() as transaction:

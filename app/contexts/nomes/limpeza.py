@@ -33,7 +33,7 @@ class Limpeza:
         self._dicionario = dicionario
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
-        self._queries = load_queries(CleaningQueries, "limpeza.sql", database.dialect)
+        self._queries = load_queries(CleaningQueries, "sql/limpeza.sql", database.dialect)
 
     async def limpeza_hospitais(self, call: JobCall) -> Outcome:
         """Delete hospitals that the pipeline created from a text that cannot be a name, and to which no row refers."""

@@ -14,7 +14,7 @@ class EventQueries:
 
 class Eventos:
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
-        self._queries = load_queries(EventQueries, "eventos.sql", dialect)
+        self._queries = load_queries(EventQueries, "sql/eventos.sql", dialect)
         self._ids = ids
 
     async def record(

@@ -76,7 +76,7 @@ class Anuncios:
         self._wake = wake
         self._transicoes = Transicoes(database.dialect, ids)
         self._eventos = Eventos(database.dialect, ids)
-        self._queries = load_queries(OfferQueries, "anuncios.sql", database.dialect)
+        self._queries = load_queries(OfferQueries, "sql/anuncios.sql", database.dialect)
 
     async def anunciar(
         self, id: str, clientes: Sequence[str], *, por: str, gatilho: str | None = None

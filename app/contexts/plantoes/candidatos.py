@@ -172,7 +172,7 @@ def eh_parte(escrita: str, procuradas: Iterable[str]) -> bool:
 
 @cache
 def candidate_queries(dialect: Dialect) -> CandidateQueries:
-    text = (Path(__file__).parent / "candidatos.sql").read_text(encoding="utf-8")
+    text = (Path(__file__).parent / "sql" / "candidatos.sql").read_text(encoding="utf-8")
     text = text.replace("{impedimentos}", IMPEDIMENTOS).replace("{conflito}", condicao_de_conflito("held", "wanted"))
     for name, kind in (("exatas", "text"), ("parciais", "text"), ("clientes", "uuid")):
         values = f"SELECT value FROM json_each(:{name})"

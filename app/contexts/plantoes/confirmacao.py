@@ -65,7 +65,7 @@ class Confirmacao:
         self._zone = zone
         self._clock = clock
         self._transicoes = Transicoes(database.dialect, ids)
-        self._queries = load_queries(ConfirmationQueries, "confirmacao.sql", database.dialect)
+        self._queries = load_queries(ConfirmationQueries, "sql/confirmacao.sql", database.dialect)
 
     async def processar_confirmacao_plantao(self, call: JobCall) -> Outcome:
         """Change the state of every vacancy for which a change is due. A shift needs a confirmation ``buffer_horas``

@@ -88,7 +88,7 @@ class Plantoes:
         self._clock = clock
         self._transicoes = Transicoes(database.dialect, ids)
         self._eventos = Eventos(database.dialect, ids)
-        self._queries = load_queries(VacancyQueries, "plantoes.sql", database.dialect)
+        self._queries = load_queries(VacancyQueries, "sql/plantoes.sql", database.dialect)
 
     async def criar(self, nova: NovaVaga, *, por: str) -> str:
         """Create a vacancy and return its id. Raises CampoDaVagaRecusado for an implausible field, and VagaRepetida if

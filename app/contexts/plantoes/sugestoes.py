@@ -32,7 +32,7 @@ class SuggestionQueries:
 
 @cache
 def suggestion_queries(dialect: Dialect) -> SuggestionQueries:
-    text = (Path(__file__).parent / "sugestoes.sql").read_text(encoding="utf-8")
+    text = (Path(__file__).parent / "sql" / "sugestoes.sql").read_text(encoding="utf-8")
     text = text.replace("{conflito}", condicao_de_conflito("held", "vaga"))
     return load_text(SuggestionQueries, text, "sugestoes.sql", dialect)
 

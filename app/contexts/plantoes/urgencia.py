@@ -47,7 +47,7 @@ class Urgencias:
         self._audit = AuditLog(database.dialect, ids)
         self._zone = zone
         self._clock = clock
-        self._queries = load_queries(UrgencyQueries, "urgencia.sql", database.dialect)
+        self._queries = load_queries(UrgencyQueries, "sql/urgencia.sql", database.dialect)
 
     async def marcar(self, itens: Sequence[Mapping[str, Any]]) -> Urgentes:
         """Mark an open vacancy as urgent if an item of ``itens`` names its ``hospital`` and ``data``. Remove the mark

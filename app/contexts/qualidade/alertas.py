@@ -190,7 +190,7 @@ class Alertas:
         self._hours = hours
         self._zone = zone
         self._clock = clock
-        self._queries = load_queries(AlertQueries, "alertas.sql", database.dialect)
+        self._queries = load_queries(AlertQueries, "sql/alertas.sql", database.dialect)
 
     async def medir(self) -> Medidas:
         """Read every figure from the stored rows."""

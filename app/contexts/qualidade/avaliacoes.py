@@ -99,7 +99,7 @@ class Avaliacoes:
         self._ids = ids
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
-        self._queries = load_queries(EvaluationQueries, "avaliacoes.sql", database.dialect)
+        self._queries = load_queries(EvaluationQueries, "sql/avaliacoes.sql", database.dialect)
 
     async def avaliar_conversas_pendentes(self, call: JobCall) -> Outcome:
         """Evaluate up to 50 conversations. The result counts the evaluations by rules and by the model, and the

@@ -83,7 +83,7 @@ class Orientacoes:
         self._database = database
         self._ids = ids
         self._clock = clock
-        self._queries = load_queries(GuidanceQueries, "orientacao.sql", database.dialect)
+        self._queries = load_queries(GuidanceQueries, "sql/orientacao.sql", database.dialect)
 
     async def em_vigor(self) -> Row | None:
         """Return the active version of the guidance, or None if none exists yet."""

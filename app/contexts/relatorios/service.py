@@ -77,7 +77,7 @@ class Relatorios:
         self._database = database
         self._ids = ids
         self._clock = clock
-        self._queries = load_queries(ReportQueries, "relatorios.sql", database.dialect)
+        self._queries = load_queries(ReportQueries, "sql/relatorios.sql", database.dialect)
 
     async def contar(self, periodo: Periodo) -> dict[str, Json]:
         """Count a period's figures without storing a report."""

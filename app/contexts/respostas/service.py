@@ -106,7 +106,7 @@ class Recebida:
 class Respostas:
     def __init__(self, parts: PartesDaResposta) -> None:
         self._parts = parts
-        self.queries = load_queries(AnswerQueries, "respostas.sql", parts.dialect)
+        self.queries = load_queries(AnswerQueries, "sql/respostas.sql", parts.dialect)
 
     def is_open(self, at: datetime) -> bool:
         """Return whether ``at`` is inside the sending hours."""

@@ -35,7 +35,7 @@ class Arquivos:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._queries = load_queries(FileQueries, "arquivos.sql", database.dialect)
+        self._queries = load_queries(FileQueries, "sql/arquivos.sql", database.dialect)
 
     async def guardar(self, transaction: Transaction, mensagem_id: str, cliente_id: str, arquivo: Arquivo) -> None:
         await transaction.run(

@@ -70,7 +70,7 @@ class Contas:
         self._ids = ids
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
-        self._queries = load_queries(AccountQueries, "contas.sql", database.dialect)
+        self._queries = load_queries(AccountQueries, "sql/contas.sql", database.dialect)
 
     @property
     def where(self) -> str:

@@ -55,7 +55,7 @@ class EntidadesConhecidas:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._queries = load_queries(EntityQueries, "entidades.sql", database.dialect)
+        self._queries = load_queries(EntityQueries, "sql/entidades.sql", database.dialect)
 
     async def find(self, conta: str, destino: str) -> Entidade | None:
         """Find a person or a chat by ``@username``, ``+telephone``, ``Peer.chave`` or a person's id."""

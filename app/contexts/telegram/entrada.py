@@ -89,7 +89,7 @@ class Entrada:
         self._conversas = conversas
         self._ids = ids
         self._clock = clock
-        self._queries = load_queries(InboxQueries, "entrada.sql", database.dialect)
+        self._queries = load_queries(InboxQueries, "sql/entrada.sql", database.dialect)
 
     async def guardar(self, conta: str, recebidas: Novidades) -> None:
         """Store updates together with the position after them in the stream of updates. Repeated updates have no

@@ -74,7 +74,7 @@ class Sessoes:
         self._cifra = cifra
         self._clock = clock
         self._dono = dono
-        self._queries = load_queries(SessionQueries, "sessoes.sql", database.dialect)
+        self._queries = load_queries(SessionQueries, "sql/sessoes.sql", database.dialect)
 
     async def store(self, conta: str, sessao: str, *, within: Transaction | None = None) -> None:
         """Store the session from a new login. A process that is using an earlier session of this account loses its

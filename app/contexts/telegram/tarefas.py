@@ -102,7 +102,7 @@ class TaskQueries:
 
 
 def task_queries(dialect: Any) -> TaskQueries:
-    return load_queries(TaskQueries, "tarefas.sql", dialect)
+    return load_queries(TaskQueries, "sql/tarefas.sql", dialect)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ class Abertas:
         self._database = database
         self._zone = zone
         self._clock = clock
-        self._queries = load_queries(VacancyQueries, "abertas.sql", database.dialect)
+        self._queries = load_queries(VacancyQueries, "sql/abertas.sql", database.dialect)
 
     async def lista(
         self, *, limite: int, pular: int = 0, dia: date | None = None, fechadas: bool = False

@@ -29,8 +29,8 @@ class KeyQueries:
 class Chaves:
     def __init__(self, dialect: Dialect) -> None:
         here = Path(__file__).parent
-        self._vagas = load_queries(VagaQueries, here / "vagas.sql", dialect)
-        self._queries = load_queries(KeyQueries, here / "chaves.sql", dialect)
+        self._vagas = load_queries(VagaQueries, here / "sql" / "vagas.sql", dialect)
+        self._queries = load_queries(KeyQueries, here / "sql" / "chaves.sql", dialect)
 
     async def soltar(self, transaction: Transaction, id: str, hash: str | None) -> None:
         if hash is not None:

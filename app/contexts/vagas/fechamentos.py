@@ -79,7 +79,7 @@ class Fechamentos:
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
         self._transicoes = Transicoes(database.dialect, ids)
-        self._queries = load_queries(ClosingQueries, "fechamentos.sql", database.dialect)
+        self._queries = load_queries(ClosingQueries, "sql/fechamentos.sql", database.dialect)
 
     async def de(self, mensagem: Row, dito: Fechamento | None) -> DecisaoDoFechamento | Snooze:
         """Decide which vacancies a closing notice closes. If an earlier message, which may contain the offer, has not

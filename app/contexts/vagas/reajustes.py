@@ -199,7 +199,7 @@ class Reajustes:
         self._vagas = vagas
         self._zone = zone
         self._clock = clock
-        self._queries = load_queries(AdjustmentQueries, "reajustes.sql", database.dialect)
+        self._queries = load_queries(AdjustmentQueries, "sql/reajustes.sql", database.dialect)
 
     async def de(self, mensagem: Row, leitura: Leitura) -> Reajustado | Snooze | None:
         """Read the price correction in a message. If an earlier message from its group has not been read yet, return a

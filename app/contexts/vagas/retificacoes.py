@@ -68,7 +68,7 @@ def mudancas(dita: Row | Mapping[str, Any], antes: Row | Mapping[str, Any]) -> d
 
 class Retificacoes:
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
-        self._queries = load_queries(RectificationQueries, "retificacoes.sql", dialect)
+        self._queries = load_queries(RectificationQueries, "sql/retificacoes.sql", dialect)
         self._audit = AuditLog(dialect, ids)
 
     def efeito(

@@ -85,7 +85,7 @@ class Revisao:
         self._chaves = Chaves(database.dialect)
         self._zone = zone
         self._clock = clock
-        self._queries = load_queries(ReviewQueries, "revisao.sql", database.dialect)
+        self._queries = load_queries(ReviewQueries, "sql/revisao.sql", database.dialect)
 
     async def pendentes(
         self,

@@ -61,7 +61,7 @@ class TransitionQueries:
 class Transicoes:
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
         self._eventos = Eventos(dialect, ids)
-        self._queries = load_queries(TransitionQueries, "transicoes.sql", dialect)
+        self._queries = load_queries(TransitionQueries, "sql/transicoes.sql", dialect)
 
     async def travar(self, transaction: Transaction, id: str) -> Row | None:
         """Lock a vacancy until the transaction ends and return it, or None if it does not exist."""

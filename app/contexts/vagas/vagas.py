@@ -61,7 +61,7 @@ class Vagas:
         self._limiares = limiares
         self._zone = zone
         self._clock = clock
-        self.queries = load_queries(VagaQueries, "vagas.sql", database.dialect)
+        self.queries = load_queries(VagaQueries, "sql/vagas.sql", database.dialect)
         self._vagas = BatchLoader(self._of)
         self._keys = BatchLoader(self._take_keys)
 

@@ -40,8 +40,8 @@ SomeQueries = TypeVar("SomeQueries", bound=AnyDataclass)
 
 
 def load_queries(queries: type[SomeQueries], file: Path | str, dialect: Dialect) -> SomeQueries:
-    """Load the queries in ``file`` into the dataclass ``queries``. If ``file`` is a string, it names a file in the same
-    folder as the module that defines the dataclass. A missing, extra or duplicate query in any dialect raises
+    """Load the queries in ``file`` into the dataclass ``queries``. If ``file`` is a string, it is a path relative to the
+    folder of the module that defines the dataclass. A missing, extra or duplicate query in any dialect raises
     QueryFileError.
     """
     path = _find_beside(queries, file) if isinstance(file, str) else file
@@ -50,7 +50,7 @@ def load_queries(queries: type[SomeQueries], file: Path | str, dialect: Dialect)
 
 @cache
 def _find_beside(queries: type[Any], name: str) -> Path:
-    return Path(inspect.getfile(queries)).with_name(name)
+    return Path(inspect.getfile(queries)).parent / name
 
 
 @cache
