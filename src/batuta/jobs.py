@@ -2,7 +2,7 @@
 
 from batuta.dispatch.job import Job, JobOptions, Overlap, Target
 from batuta.dispatch.plan import find_holding_switch
-from batuta.dispatch.schedules import TaskSchedule
+from batuta.dispatch.task_schedules import TaskSchedule
 from batuta.receive.endpoints import JobCall, JobHandler
 from batuta.runlog.history import Recorded
 from batuta.runlog.log import Controls

@@ -1,11 +1,10 @@
-"""The layout of ``app/``: which modules may import each other, and conventions for folders and names."""
+"""The layout of ``app/``: which modules may import each other, and conventions for names."""
 
 import ast
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from itertools import combinations
 from pathlib import Path
 
 from tests.architecture.test_rules import functions, nodes, parse
@@ -15,7 +14,6 @@ APP = ROOT / "app"
 # Modules of a context that other contexts may import. All modules of ``comum`` may be imported.
 INTERFACES = ("service", "api")
 SHARED = "comum"
-LARGEST_FOLDER = 13
 # Imports inside a function. Each saves other roles the memory of a library; none of them breaks an import cycle.
 LOADED_LATE = {
     ("app/main.py", "app.web"),  # so that `batuta --help` and `batuta jobs` do not load all services
@@ -135,21 +133,6 @@ def test_language_model_is_called_llm() -> None:
     assert [each for each in (*map(str, files), *names) if "modelo" in each.lower()] == []
 
 
-def test_no_folder_has_more_files_than_a_reader_can_scan() -> None:
-    sizes = {str(folder.relative_to(ROOT)): len(list(folder.glob("*.py"))) for folder in folders()}
-    assert {folder: size for folder, size in sizes.items() if size > LARGEST_FOLDER} == {}
-
-
-def test_no_two_siblings_differ_by_one_letter() -> None:
-    alike = [
-        f"{folder.relative_to(ROOT)}: {one}, {other}"
-        for folder in folders()
-        for one, other in combinations(sorted(names_in(folder)), 2)
-        if differ_by_one_letter(one, other)
-    ]
-    assert alike == []
-
-
 def context_files() -> list[Path]:
     return sorted((APP / "contexts").rglob("*.py"))
 
@@ -185,19 +168,3 @@ def identifiers(file: Path) -> Iterator[str]:
                 yield name
             case ast.Name(id=name) | ast.arg(arg=name) | ast.Attribute(attr=name):
                 yield name
-
-
-def folders() -> list[Path]:
-    inside = (folder for folder in APP.rglob("*") if folder.is_dir() and "__pycache__" not in folder.parts)
-    return [APP, *sorted(inside)]
-
-
-def names_in(folder: Path) -> set[str]:
-    return {entry.stem for entry in folder.iterdir() if entry.suffix == ".py" or (entry / "__init__.py").exists()}
-
-
-def differ_by_one_letter(one: str, other: str) -> bool:
-    if len(one) == len(other):
-        return sum(a != b for a, b in zip(one, other, strict=True)) == 1
-    short, long = sorted((one, other), key=len)
-    return len(long) == len(short) + 1 and any(long[:at] + long[at + 1 :] == short for at in range(len(long)))

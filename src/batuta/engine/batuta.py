@@ -16,7 +16,7 @@ from batuta.config import EngineSettings, find_zone, load_settings
 from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.runner import Lanes
 from batuta.dispatch.scheduler import RUN_LEASE, Scheduler
-from batuta.dispatch.schedules import SCHEDULES_POLICY, ScheduleLoop
+from batuta.dispatch.task_schedules import SCHEDULES_POLICY, ScheduleLoop
 from batuta.engine.declarations.hooks import HookDeclarations
 from batuta.engine.declarations.jobs import DEFAULT_SECONDS, JobDeclarations
 from batuta.engine.declarations.queues import QueueDeclarations, Served, queue_loops

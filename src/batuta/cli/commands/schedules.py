@@ -10,7 +10,7 @@ from rich.table import Table
 
 from batuta.cli.context import CliContext, JsonFlag, cli_context, current_user
 from batuta.dispatch.job import Overlap
-from batuta.dispatch.schedules import TaskSchedule
+from batuta.dispatch.task_schedules import TaskSchedule
 from batuta.engine.batuta import Batuta
 from batuta.engine.declarations.schedules import describe, state_of
 from batuta.schedule.cron import first_instant

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from batuta.config import find_zone
 from batuta.dispatch.job import Overlap, schedule_text
-from batuta.dispatch.schedules import TaskSchedule
+from batuta.dispatch.task_schedules import TaskSchedule
 from batuta.kernel.errors import InvalidCron, InvalidJob, InvalidSchedule, InvalidSetting
 from batuta.kernel.reasons import Reason
 from batuta.kernel.storage.json import Json

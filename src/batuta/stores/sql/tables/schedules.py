@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from batuta.dispatch.job import Job, Overlap
 from batuta.dispatch.plan import facts_of, plan
-from batuta.dispatch.schedules import TaskSchedule, job_of, next_look
+from batuta.dispatch.task_schedules import TaskSchedule, job_of, next_look
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError, InvalidSchedule, ScheduleTaken, reason_of_error
 from batuta.kernel.events import Events, ScheduleFailed

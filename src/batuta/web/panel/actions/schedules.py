@@ -9,7 +9,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 
 from batuta.dispatch.job import Overlap
-from batuta.dispatch.schedules import TaskSchedule
+from batuta.dispatch.task_schedules import TaskSchedule
 from batuta.engine.batuta import Batuta
 from batuta.engine.declarations.schedules import state_of as state_of_schedule
 from batuta.engine.edits import read_changes
