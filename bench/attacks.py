@@ -3,7 +3,7 @@ machine and on loopback.
 
 The server and the attacker run in separate processes. A normal client requests ``GET /jobs`` with a new connection each
 time. Each attack is repeated ``ROUNDS`` times. In each round the client is measured first alone and then during the
-attack, because other programs' load changes over time. The attacker sends wrong tokens with ``AT_ONCE`` connections, or
+attack, because other programs' load changes over time. The attacker sends wrong tokens with ``CONNECTIONS`` connections, or
 keeps connections with unfinished headers open until the server has closed them all. An attack is noticeable if the
 client's median is more than ``NOTICED`` times its median without the attack. The run ends by itself within ``LIMIT``
 seconds.
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 TOKEN = "t" * 32
 ROUNDS, ALONE = 3, 10.0  # seconds alone before each attack
 PAUSE = 0.02  # seconds between two requests of the normal client
-HALF_OPEN, WRONG, AT_ONCE = 100, 10_000, 100
+HALF_OPEN, WRONG, CONNECTIONS = 100, 10_000, 100
 NOTICED = 1.5
 LIMIT = 400.0
 READY_WITHIN = 60.0
@@ -197,7 +197,7 @@ async def half_open(port: int) -> int:
 
 
 async def wrong_tokens(port: int) -> int:
-    """Send one round's share of the wrong tokens over ``AT_ONCE`` concurrent connections, each as fast as the server
+    """Send one round's share of the wrong tokens over ``CONNECTIONS`` concurrent connections, each as fast as the server
     responds.
     """
     print("begun", flush=True)
@@ -207,7 +207,7 @@ async def wrong_tokens(port: int) -> int:
         for number in numbers:
             answers[await ask(port, "/jobs", f"Bearer bat_{'0' * 12}_{number:048x}")] += 1
 
-    await asyncio.wait_for(asyncio.gather(*(guess() for _ in range(AT_ONCE))), LIMIT / 2)
+    await asyncio.wait_for(asyncio.gather(*(guess() for _ in range(CONNECTIONS))), LIMIT / 2)
     by_status: Mapping[int, int] = dict(sorted(answers.items()))
     print(f"{sum(answers.values()):,} in {time.monotonic() - began:.0f} s: {by_status}")
     return 0

@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.attacks import ACCEPTED, ask, processor_seconds, served
 from bench.report import markdown
 
-COUNT, AT_ONCE = 2_000, 400  # an answer above the limit is one to two seconds late
+COUNT, CONCURRENT = 2_000, 400  # an answer above the limit is one to two seconds late
 WRONG = f"Bearer bat_{'0' * 12}_{'0' * 48}"
 UNLIMITED = {"BATUTA_REFUSALS_PER_MINUTE": "1000000000"}
 CASES: tuple[tuple[str, str, dict[str, str]], ...] = (
@@ -46,7 +46,7 @@ async def measure(pid: int, port: int, credential: str) -> tuple[str, str]:
     # Start every part of the server, and bring the client above its limit.
     await asyncio.gather(*(ask(port, "/jobs", credential) for _ in range(100)))
     before = processor_seconds(pid)
-    await asyncio.gather(*(request() for _ in range(AT_ONCE)))
+    await asyncio.gather(*(request() for _ in range(CONCURRENT)))
     used = processor_seconds(pid) - before
     by_status = ", ".join(f"{count:,} × {status}" for status, count in sorted(answers.items()))
     return by_status, f"{1000 * used / COUNT:.2f} ms"
