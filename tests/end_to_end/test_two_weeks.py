@@ -136,7 +136,9 @@ async def test_every_fire_happens_once_and_figures_match_the_rows(
 ) -> None:
     monkeypatch.setattr(jobs, "CATALOGUE", tuple(map(_thin, jobs.CATALOGUE)))
     figures = Figures(
-        "T47", kind(empty_url), f"two weeks of the timetable {case.profile} in {case.place}, with {PEOPLE} doctors"
+        "T47",
+        kind(empty_url),
+        f"Julia works for two weeks with the timetable `{case.profile}` and {PEOPLE} doctors, in the time zone {case.place}",
     )
     async with office_of(empty_url, case.profile, case.place, case.starts) as office:
         people = Population(office, count=PEOPLE)
@@ -152,7 +154,7 @@ async def test_every_fire_happens_once_and_figures_match_the_rows(
         await _judge_campaigns(office)
         sent = await _judge_messages(office, people)
         await _judge_reservations(office)
-        figures.record(verdict, f"{len(FIGURES)} figures of jobs are equal to the counted rows; {sent}")
+        figures.record(verdict, f"{len(FIGURES)} figures that jobs reported equal the counted rows; {sent}")
 
 
 def _thin(entry: Entry) -> Entry:
@@ -285,7 +287,10 @@ async def _judge_messages(office: Office, people: Population) -> str:
     assert wrong == [], (
         "a message was sent after an opt-out, in a rest or a pause, or while a person is handling the conversation"
     )
-    return f"{len(receipts)} messages, {len(ours)} on Julia's initiative, none in {len(people.forbidden)} forbidden periods"
+    return (
+        f"messages sent: {len(receipts)}, of which {len(ours)} on Julia's initiative;"
+        f" messages in the {len(people.forbidden)} forbidden periods: 0"
+    )
 
 
 async def _judge_reservations(office: Office) -> None:

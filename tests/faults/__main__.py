@@ -55,15 +55,15 @@ PARTS = (
         "scheduler",
         "T10 T11 T12 T13 T14 T15 T16 T17 T18 T20 T21 T38 T47",
         "a fire that the oracle expects",
-        "the fire had to run, and did not run within its window",
-        "it ran twice",
+        "a fire that had to run did not run within its window",
+        "a fire ran twice",
     ),
     (
         "queue",
         "T01 T02 T03 T04 T05 T06 T07 T08 T29 T30 T31 T33 T35 T48 T49 relay wake",
         "an accepted item",
-        "it is not done at the end of the test",
-        "it had its effect twice",
+        "an accepted item is not done at the end of the test",
+        "an item had its effect twice",
     ),
     (
         "guards",
@@ -76,119 +76,119 @@ PARTS = (
         "sender",
         "T22 T36 T39 T40 T43 incident",
         "a message accepted into `fila_mensagens`",
-        "it was not sent, and no person was asked to decide about it",
-        "it was sent twice",
+        "an accepted message was not sent, and no person was asked to decide about it",
+        "a message was sent twice",
     ),
     (
         "import",
         "S4",
         "a row in the uploaded file",
-        "it is missing or not parsed at the end of the test",
-        "it exists twice",
+        "a row is missing or not parsed at the end of the test",
+        "a row exists twice",
     ),
     (
         "hanging code",
         "T09 T24 T25 T26 T27 T28 S3.1 S3.2 S3.3 soak",
         "a task accepted while other code hangs, or an expected log line",
-        "it is not done at the end",
+        "the task is not done, or the log line is missing, at the end of the test",
         "–",
     ),
     (
         "database under load",
         "T23 busy",
         "an item, or a lease",
-        "another process could take the lease",
+        "another process could take over a valid lease",
         "–",
     ),
     (
         "parent",
         "T09 T25 T26 T28",
         "a process that must be replaced, or an accepted task",
-        "the process was not replaced or outlived its parent, or the task is not done",
+        "a process was not replaced or outlived its parent, or a task is not done",
         "–",
     ),
     (
         "vacancies",
         "T45",
         "a doctor's request for a vacancy",
-        "it has no answer",
+        "a request has no answer",
         "two doctors got the same vacancy",
     ),
     (
         "hand-offs",
         "T46",
         "a message to the poster of a vacancy, or the message that tells the doctor the result",
-        "it was not sent, although it was due before the decision",
-        "it was sent twice",
+        "a message was not sent, although it was due before the poster's decision",
+        "a message was sent twice",
     ),
     (
         "Telegram",
         "S3.1 S3.2 S3.3 S3.4 T24 T25 T26 T27 T28 T39 T42 soak",
         "a message accepted into `telegram_saida`; in T27 a received message, in S3.2 a loop, in S3.3 a heartbeat",
-        "it is not sent, or not stored, at the end of the test",
-        "it was sent or stored twice",
+        "a message is not sent, or not stored, at the end of the test",
+        "a message was sent or stored twice",
     ),
     (
         "shutdown",
         "stop",
         "an item or run in progress at SIGTERM",
-        "it neither ended nor was handed back",
-        "its handler had its effect twice",
+        "an item or run neither ended nor was handed back to its queue",
+        "a handler had its effect twice",
     ),
 )
 PREFACE = """# Fault tests and their figures
 
-`python3 dev.py faults --write` runs the long form of the tests and writes this page. `python3 dev.py test` runs the
-same tests in a short form. Each test kills, freezes or disturbs a real process, database or clock, and compares the
-result with independent records.
+`python3 dev.py faults --write` runs the long form of the fault tests and writes this page. `python3 dev.py test` runs
+the same tests in a short form. Each test kills, freezes or disturbs a real process, database or clock, and compares
+the result with records that other programs kept.
 
 ## Terms
 
-A test counts *targets*, for example accepted items, and how many of them were *lost* or *doubled*. This table defines
-the three terms for each component:
+A test counts *targets*, for example accepted items. It also counts how many targets were *lost* and how many were
+*doubled*. This table defines the three terms for each component:
 
 {parts}
 
-Two more counts apply to the scheduler only. *Early*: a fire started before its instant. *Unexplained*: a fire did not
-run and its row has no reason.
+Two more counts apply to the scheduler only. A fire is *early* if it started before its due time. A fire is
+*unexplained* if it did not run and its row in the execution log has no reason.
 
 ## How the tests measure
 
-- **Scheduler.** An oracle, a second program that shares no code with the engine, computes the expected fires minute
-  by minute. The jobs call an endpoint, a separate process that syncs every call to disk. `tests.judges` compares the
-  oracle, the endpoint and the execution log. *Lateness* is the time from the instant of a fire to the start of its
+- **Scheduler.** A separate program, the oracle, shares no code with the engine and computes the expected fires for
+  each minute. The jobs call an endpoint, a separate process that syncs every call to disk. `tests.judges` compares the
+  oracle, the endpoint and the execution log. *Lateness* is the time from the due time of a fire to the start of its
   run.
-- **Clocks.** Some tests (T13–T15, T17, T18, T20, T22) use a simulated clock that is faster than the machine's clock
-  or jumps, so that a few seconds stand for hours. T47 (`python3 dev.py faults test_two_weeks`) injects no fault:
-  Julia's timetables run for two weeks on a simulated clock, in a time zone with daylight saving time and in a zone
-  without it.
+- **Clocks.** Some tests (T13–T15, T17, T18, T20, T22) use a simulated clock that runs faster than the machine's clock
+  or jumps. A few seconds of the test then stand for hours. T47 (`python3 dev.py faults test_two_weeks`) injects no
+  fault: Julia's timetables run for two weeks on a simulated clock, in a time zone with daylight saving time and in a
+  zone without it.
 - **Queue.** Workers are separate processes and use the machine's clock. Each run of an item writes a line when it
-  starts. The effect of a run is a row that commits with the item's outcome. If a worker dies before this commit,
-  the item is *repeated*, which is allowed. An item counts as *doubled* only after a second effect. In the rows
-  "relay" (tasks on ARQ), a second run counts as *doubled*.
+  starts. The effect of a run is a row that commits together with the item's outcome. If a worker dies before this
+  commit, the item is *repeated*, which is allowed. An item counts as *doubled* only after a second effect. In the rows
+  of the test "relay" (tasks on ARQ), a second run counts as *doubled*.
 - **Sender.** The simulated WhatsApp is a separate process that keeps a receipt of each message that it received.
-  `judge_messages` compares accepted messages, receipts and the queue. The clock is five or eight times as fast as the
-  machine's clock.
-  - *Parked* messages wait for a person's decision, because Julia cannot prove whether they were sent.
-  - *Given up* messages were interrupted by three kills of their worker and were provably not sent. The test *revives*
-    them: it retries them as an operator would.
-- **Import.** The client sends the file repeatedly until the API confirms every row. The clock is ten times as fast as
-  the machine's clock.
+  `judge_messages` compares accepted messages, receipts and the queue. The clock of these tests is five or eight times
+  as fast as the machine's clock.
+  - If Julia cannot prove whether a message was sent, a person must decide about the message.
+  - If workers were killed three times during the send of a message, Julia gives the message up. The message was
+    provably not sent, and the test retries it as an operator would.
+- **Import.** The client uploads the file repeatedly until the API confirms every row. The clock of this test is ten
+  times as fast as the machine's clock.
 - **Hanging code.** The column "Seen" shows the time until Batuta found the problem, and the time until the process
-  worked again. Each test also requires the stack of the hanging code in `worker_restarts` and in the log. In rows
-  with `batuta up`, the parent restarts the process; in other rows, the test restarts it.
+  worked again. Each test also requires that the stack of the hanging code is in `worker_restarts` and in the log. In
+  rows with `batuta up`, the parent process restarts the hanging process; in other rows, the test restarts it.
 - **Vacancies.** Test processes request vacancies for doctors and sync each answer to disk. After a restart, a process
   repeats the requests that have no answer. The answers, the vacancy's state, its history and the business events
   must all name the same doctor.
 - **Hand-offs.** Two workers send messages and run `processar_handoffs` continuously. When no due work is left, the
   test moves the clock forward. The simulated WhatsApp's receipts, the hand-offs and the vacancies must agree. No
-  message may be sent at night or after the poster's decision. Each message that was given up after three kills
-  must have an entry in the pending list. The test then *revives* the message: it retries the message as an operator
-  would.
+  message may be sent at night or after the poster's decision. The pending list must contain each message that Julia
+  gave up after three kills; the test then retries the message as an operator would.
 - **Telegram** (rows that begin with "Telegram"). The simulated Telegram and the worker are separate processes, and
-  the test kills them separately. The simulated Telegram keeps a receipt of each message, even if it is killed. No
-  person decides about messages in doubt. Latency is the time from the enqueue to the receipt.
-- **Parent.** In rows without a database ("–"), the parent and its child processes are small test programs
+  the test kills them separately. The simulated Telegram keeps a receipt of each message, even if it is killed. In
+  these tests no person decides about messages whose result is unknown. *Latency* is the time from the enqueue to the
+  receipt.
+- **Parent.** In rows without a database ("–"), the parent process and its child processes are small test programs
   with time limits of two seconds.
 
 ## Figures
@@ -196,14 +196,14 @@ run and its row has no reason.
 AFTERWORD = """
 ## Limits of the figures
 
-- All processes and PostgreSQL ran on one machine. No test simulates a power failure. Only in T18 do the processes
-  have different clocks.
-- A fast clock also multiplies the machine's delays, so a test accepts fires that start late by its clock: up to 30 s
-  in T10, 40 s in T14, 50 s in T12 and 10 s in T11.
-- In most queue tests a lease lasts one or a few seconds; in production it lasts 30 seconds.
+- All processes and PostgreSQL ran on one machine. No test simulates a power failure. Only the test T18 gives the
+  processes different clocks.
+- A fast clock also multiplies the machine's delays. A test with a fast clock therefore accepts fires that are late on
+  this clock: up to 30 s in T10, 40 s in T14, 50 s in T12 and 10 s in T11.
+- In most queue tests a lease lasts between one and a few seconds; in production, a lease lasts 30 seconds.
 - The full-disk tests use a tmpfs of 16 MB. Only root can mount a tmpfs, so these tests are skipped for other users.
   The tests with failing system calls use strace.
-- A row without a date was measured with an older revision of the code, before dates were recorded.
+- Rows without a date were measured with an older revision of the code, before dates were recorded.
 - The runs of 2026-11-16 and 2026-11-17 shared two cores with ten or more other programs, so their durations cannot
   be compared with other runs.
 """
@@ -238,7 +238,7 @@ def main(words: list[str]) -> int:
 def document(rows: Iterable[Cells]) -> str:
     known = list(rows)
     run = (
-        f'The last run used {machine()}. "Seen" shows what the test observed, and "Took" shows how long the test took.'
+        f'The last run used {machine()}. The column "Seen" shows what the test observed, "Took" how long the test took.'
     )
     return f"{preface(measured_in(known))}\n{run}\n\n{table(known)}\n{AFTERWORD}"
 

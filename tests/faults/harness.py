@@ -179,7 +179,7 @@ class Plant:
         )
         if not late:
             return "no run started"
-        return f"lateness p50 {late[len(late) // 2]:.2f} s, p99 {late[len(late) * 99 // 100]:.2f} s, in real time"
+        return f"lateness in real time: p50 {late[len(late) // 2]:.2f} s, p99 {late[len(late) * 99 // 100]:.2f} s"
 
     def targets(self, until: datetime, downs: Collection[Down] = ()) -> list[Target]:
         return [

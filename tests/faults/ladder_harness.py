@@ -121,6 +121,7 @@ def require_flat(notes: Sequence[Sequence[str]], most: int = 5) -> str:
     for each in ("fds", "tasks", "threads"):
         assert became[each] <= was[each] + most, each
     return (
-        f"rss {was['rss'] / 1e6:.0f} → {became['rss'] / 1e6:.0f} MB, fds {was['fds']:.0f} → {became['fds']:.0f}, "
-        f"tasks {was['tasks']:.0f} → {became['tasks']:.0f}"
+        f"memory (RSS): {was['rss'] / 1e6:.0f} → {became['rss'] / 1e6:.0f} MB; "
+        f"file descriptors: {was['fds']:.0f} → {became['fds']:.0f}; "
+        f"asyncio tasks: {was['tasks']:.0f} → {became['tasks']:.0f}"
     )

@@ -20,7 +20,7 @@ ROLES = ("api", "scheduler", "worker")
 
 
 def test_every_process_restarts_on_the_file_that_replaces_its_database(tmp_path: Path) -> None:
-    figures = Figures("T40", "SQLite", "while `batuta up` runs, a copy replaces the database file")
+    figures = Figures("T40", "SQLite", "while `batuta up` runs, the database file is replaced by a copy")
     file = tmp_path / "julia.db"
     with tree(tmp_path, "up", app=PLANT) as running:
         until("it answers", running.is_up)
@@ -42,7 +42,7 @@ def test_every_process_restarts_on_the_file_that_replaces_its_database(tmp_path:
         with closing(sqlite3.connect(file)) as connection:
             assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         figures.record_bare(
-            3, f"all processes noticed it in {noticed:.1f} s, and worked on the new file after {took:.1f} s"
+            3, f"all processes noticed the new file within {noticed:.1f} s and used it after {took:.1f} s"
         )
         assert running.end(signal.SIGTERM) == 0
 

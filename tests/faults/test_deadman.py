@@ -117,7 +117,7 @@ async def _dies(url: str, folder: Path) -> None:
     figures = Figures(
         "T34",
         "SQLite" if url.startswith("sqlite") else "PostgreSQL",
-        "SIGKILL for the only scheduler; a worker is left",
+        "the only scheduler is killed while a worker continues",
     )
     async with watched_system(folder, url) as watched:
         scheduler = watched.begin("scheduler")
@@ -135,7 +135,9 @@ async def _dies(url: str, folder: Path) -> None:
         assert "batuta scheduler" in alarm
         assert await watched.pings() == pings  # the dead man's switch receives no ping either
         await _returns(watched)
-        figures.record_bare(1, f"alarm after {took.total_seconds():.0f} s, bar {BAR.total_seconds():.0f} s")
+        figures.record_bare(
+            1, f"the alarm was raised after {took.total_seconds():.0f} s (limit: {BAR.total_seconds():.0f} s)"
+        )
 
 
 async def _returns(watched: WatchedSystem) -> None:
@@ -179,7 +181,7 @@ async def test_nights_and_a_weekend_raise_no_alarm(tmp_path: Path, profile: str)
                 }
                 work.add_job(entry.name, schedule, Endpoint(), entry.categoria, profiles=[each], **options)
     hours, span = (7 * 24, "a week") if LONG else (76, "Friday to Monday")
-    figures = Figures("T34", "SQLite", f"{span} of the timetable {profile}, five minutes at a time")
+    figures = Figures("T34", "SQLite", f"the timetable `{profile}` runs for {span}, five minutes at a time")
     async with work:
         await work.reports.expect(now=clock.now())
         notebook = Notebook()
@@ -208,4 +210,4 @@ async def test_nights_and_a_weekend_raise_no_alarm(tmp_path: Path, profile: str)
         await clock.advance(BAR)  # from now on the scheduler is silent
         await hub.tick()
         assert [alert.cause for _, alert in notebook.alerts] == ["scheduler.silent"]
-    figures.record_bare(hours * 2, "looks; false alarms 0")
+    figures.record_bare(hours * 2, "false alarms of the checks: 0")

@@ -30,7 +30,9 @@ async def test_processes_together_probe_a_service_that_is_down_once_per_reset(
 async def _down(url: str, folder: Path) -> None:
     reset, longest, seconds = (30.0, 60.0, 150.0) if LONG else (2.0, 4.0, 8.0)
     figures = Figures(
-        "T44", kind(url), f"{PROCESSES} processes call a service that is down, kills -9, then it is well again"
+        "T44",
+        kind(url),
+        f"{PROCESSES} processes call a service that is down, and are killed; then the service works again",
     )
     options = {"reset": reset, "longest_reset": longest, "probe_within": 2.0, "rests": 0.1}
     async with senders(folder, url, way="breaker", **options) as running:
@@ -49,8 +51,8 @@ async def _down(url: str, folder: Path) -> None:
         took = next(each.at for each in history if each.after is CircuitState.CLOSED) - well_from
         figures.record_bare(
             len(running.endpoint.receipts),
-            f"{probes} probes in {seconds:g} s, never two in a reset; calls while open {early}; "
-            f"closed {took.total_seconds():.1f} s after it was well; {running.killed} kills",
+            f"probes in {seconds:g} s: {probes}, at most one in each reset period; calls while the breaker was open: {early}; "
+            f"the breaker closed {took.total_seconds():.1f} s after the service worked again; kills: {running.killed}",
             wrong=early,
         )
         assert early == 0
@@ -66,7 +68,7 @@ async def _flapping(url: str, folder: Path) -> None:
     figures = Figures(
         "T44",
         kind(url),
-        f"{PROCESSES} processes call a service that is up and down in turn, then half its answers fail",
+        f"{PROCESSES} processes call a service that fails and works in turn, and then fails for half of the calls",
     )
     chance = random.Random(20260105)
 
@@ -87,7 +89,7 @@ async def _flapping(url: str, folder: Path) -> None:
         states = Counter(each.after.value for each in history)
         figures.record_bare(
             len(running.endpoint.receipts),
-            f"opened {states['open']} times, {probes} probes; calls while open {early}",
+            f"the breaker opened {states['open']} times; probes: {probes}; calls while it was open: {early}",
             wrong=early,
         )
         assert early == 0
@@ -100,7 +102,9 @@ async def test_no_process_calls_a_service_before_its_retry_after(places: Mapping
 
 async def _later(url: str, folder: Path) -> None:
     asked, seconds = (20, 60.0) if LONG else (3, 8.0)
-    figures = Figures("T44", kind(url), f"{PROCESSES} processes call a service that answers 429, Retry-After {asked}")
+    figures = Figures(
+        "T44", kind(url), f"{PROCESSES} processes call a service that answers 429 with `Retry-After: {asked}`"
+    )
     async with senders(folder, url, way="breaker", failures=10_000, reset=1.0, rests=0.1) as running:
         running.begin(PROCESSES)
         await running.until("they call", lambda: len(running.endpoint.receipts) > 20)
@@ -113,7 +117,7 @@ async def _later(url: str, folder: Path) -> None:
         early = sum(later - sooner < timedelta(seconds=asked) for sooner, later in pairwise(waves))
         figures.record_bare(
             len(calls),
-            f"{len(waves)} times in {(calls[-1] - refused_at).total_seconds():.1f} s; early calls {early}",
+            f"rounds of calls in {(calls[-1] - refused_at).total_seconds():.1f} s: {len(waves)}; early calls: {early}",
             wrong=early,
         )
         assert early == 0
@@ -126,7 +130,7 @@ async def test_held_tasks_return_at_different_times(places: Mapping[str, Path]) 
 
 async def _crowd(url: str, folder: Path) -> None:
     tasks, reset = (10_000, 30.0) if LONG else (600, 4.0)
-    figures = Figures("T44", kind(url), f"{tasks} tasks meet a service that is down; it comes back")
+    figures = Figures("T44", kind(url), f"{tasks} tasks call a service that is down and later works again")
     async with senders(folder, url, way="tasks", reset=reset, longest_reset=reset, failures=3) as running:
         running.endpoint.behaves = broken
         await running.work.enqueue_many("chama", [()] * tasks)
@@ -144,7 +148,8 @@ async def _crowd(url: str, folder: Path) -> None:
         mean = tasks / max(1.0, min(span, reset))
         figures.record_bare(
             tasks,
-            f"{while_down} calls while it was down; back within {span:.1f} s, {mean:.0f} a second, the busiest second {busiest}",
+            f"calls while the service was down: {while_down}; afterwards, all calls were made within {span:.1f} s;"
+            f" calls per second: mean {mean:.0f}, most {busiest}",
         )
         assert while_down < 150  # calls that were in progress when the circuit opened
         assert busiest <= 2 * mean

@@ -28,7 +28,8 @@ async def _rush(url: str, folder: Path) -> None:
     figures = Figures(
         "T36",
         kind(url),
-        f"{PROCESSES} processes, three accounts with {most} in {per:g} s each, senders without rest, kills -9",
+        f"{PROCESSES} processes send without a pause from three accounts and are killed;"
+        f" the limit of an account is {most} in {per:g} s",
     )
     async with senders(folder, url, way="rate", most=most, per=per) as running:
         running.begin(PROCESSES)
@@ -47,7 +48,8 @@ async def _rush(url: str, folder: Path) -> None:
         asked = sum(receipt.asked for receipt in receipts) / len(receipts)
         figures.record_bare(
             len(receipts),
-            f"windows over 0; use {use:.1%} of {allowed}; asked {asked:.1f} times for each; {running.killed} kills",
+            f"periods above the limit: 0; used share of the limit of {allowed}: {use:.1%}; "
+            f"requests for each permission: {asked:.1f}; kills: {running.killed}",
             wrong=sum(violations.values()),
         )
         assert use >= (0.95 if LONG else 0.2)  # the short form shares two cores with other tests

@@ -57,9 +57,10 @@ async def _storm(url: str, folder: Path) -> None:
                 revived += await _until_settled(office)
         tally = await _judge(office, posters, decided)
         note = (
-            f"{len(decided)} decided by a person; {revived} messages given up after three kills, reported and revived"
+            f"hand-offs decided by a person: {len(decided)};"
+            f" messages given up after three kills, reported, and then retried: {revived}"
         )
-        figures.record_items(tally, f"{office.killed} kills, {note}")
+        figures.record_items(tally, f"kills: {office.killed}; {note}")
         assert (tally.lost, tally.doubled) == (0, 0)
 
 

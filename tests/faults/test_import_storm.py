@@ -211,7 +211,8 @@ async def test_kills_during_an_import_neither_lose_nor_double_a_row(places: dict
 
 
 async def _import(url: str, folder: Path, backend: str) -> None:
-    done = f"processes (API, worker{', ARQ, Redis' if backend == 'arq' else ''}) are killed during an import of {ROWS} rows"
+    roles = "API, worker, ARQ and Redis" if backend == "arq" else "API and worker"
+    done = f"{roles} are killed repeatedly during an import of {ROWS} rows"
     figures, chance = Figures("S4", kind(url), done), random.Random(20260311)
     content = xlsx([HEADER, *(patient(n) for n in range(ROWS))])
     async with office(folder, url, with_arq=backend == "arq") as there:
@@ -223,8 +224,8 @@ async def _import(url: str, folder: Path, backend: str) -> None:
         assert (found.lost, found.doubled, found.effects) == (0, 0, ROWS), f"{found} {there.said()}"
         kills = ", ".join(f"{role} {times}" for role, times in there.killed.items())
         ended = ", ".join(f"{role} {times}" for role, times in there.ended.items())
-        kills += f"; ended by themselves: {ended or 'none'}"
+        kills += f"; other process exits: {ended or 'none'}"
         figures.record_items(
             found,
-            f"kills: {kills}; the file was sent {sent} times; {given_up} appointments given up and parsed again; {backend}",
+            f"kills: {kills}; uploads of the file: {sent}; appointments given up and then parsed again: {given_up}",
         )

@@ -46,8 +46,8 @@ async def test_blocking_task_is_found_with_its_stack_and_other_tasks_run_again(
 
 
 async def _blocks(test: str, ill: str, code: int, url: str, folder: Path) -> None:
-    what = {"bloqueia": "time.sleep(600) in a task", "expressao": "an endless regular expression in a task"}[ill]
-    figures = Figures(test, kind(url), what)
+    what = {"bloqueia": "`time.sleep(600)`", "expressao": "an endless regular expression"}[ill]
+    figures = Figures(test, kind(url), f"a task blocks its process with {what}")
     async with guarded_worker(plan(url, folder)) as running:
         ids, poison = await enqueue_with_neighbours(running, ill)
         await running.until("it strikes", lambda: running.notes("ill", ill))
@@ -65,7 +65,7 @@ async def _blocks(test: str, ill: str, code: int, url: str, folder: Path) -> Non
         if LONG:
             assert found <= FOUND
             assert served <= SERVING
-    note = f"ended with its stack {found:.1f} s after it began, serving {served:.1f} s after; limit {running.plan.blocked:g} s"
+    note = f"the block was found after {found:.1f} s; the next process worked after {served:.1f} s"
     figures.record_bare(len(ids) + 1, note)
 
 
@@ -76,7 +76,7 @@ async def test_task_that_swallows_its_cancellation_is_fenced_and_process_replace
 
 
 async def _swallows(url: str, folder: Path) -> None:
-    figures = Figures("T26", kind(url), "a task eats its cancellation and holds a thread")
+    figures = Figures("T26", kind(url), "a task ignores its cancellation")
     async with guarded_worker(plan(url, folder, lease=10.0), rate=RATE) as running:
         ids, poison = await enqueue_with_neighbours(running, "surda")
         await running.until("it is cancelled", lambda: running.notes("refused"))
@@ -92,9 +92,7 @@ async def _swallows(url: str, folder: Path) -> None:
         assert len(running.notes("done")) == len(ids)  # no task began twice
         if LONG:
             assert served <= REPLACED
-    figures.record_bare(
-        len(ids) + 1, f"drained and replaced {served:.1f} s after it began; clock {RATE:g} times as fast"
-    )
+    figures.record_bare(len(ids) + 1, f"the process was replaced after {served:.1f} s")
 
 
 async def test_listener_that_dies_silently_is_found_while_heartbeats_continue(
@@ -104,7 +102,11 @@ async def test_listener_that_dies_silently_is_found_while_heartbeats_continue(
 
 
 async def _listener_dies(url: str, folder: Path) -> None:
-    figures = Figures("T27", kind(url), "a listener's task ends without a word; the process beats on")
+    figures = Figures(
+        "T27",
+        kind(url),
+        "the listener of a process is dead, but the process still sends heartbeats; `stuck_after` is 30 s",
+    )
     outside = folder / "outside"
     outside.write_text("first\n")
     stuck_after = 30.0
@@ -129,14 +131,12 @@ async def _listener_dies(url: str, folder: Path) -> None:
         assert beat["loops_status"]["listener"]["restarts"] == 1
         if LONG:
             assert took <= stuck_after + STUCK
-    figures.record_bare(
-        12, f"receives wake-ups again {took:.1f} s after, of its own clock; stuck_after {stuck_after:g} s"
-    )
+    figures.record_bare(12, f"the process received wake-ups again after {took:.1f} s")
 
 
 @pytest.mark.skipif(not LONG, reason="a connection is only missed after the time that a slow one may take")
 async def test_half_open_listening_connection_is_found_and_replaced(postgres_url: str, tmp_path: Path) -> None:
-    figures = Figures("T27", "PostgreSQL", "the listening connection stays open and carries nothing; nobody polls")
+    figures = Figures("T27", "PostgreSQL", "a half-open LISTEN connection delivers nothing, and no worker polls")
     parts = urlsplit(postgres_url)
     async with proxy(parts.port or 5432) as way:
         url = postgres_url.replace(f":{parts.port}", f":{way.port}")
@@ -152,7 +152,7 @@ async def test_half_open_listening_connection_is_found_and_replaced(postgres_url
             took = time.monotonic() - began
             assert took <= REPLACED
             assert running.exits == []
-    figures.record_bare(len(ids), f"heard again {took:.1f} s after")
+    figures.record_bare(len(ids), f"the process received wake-ups again after {took:.1f} s")
 
 
 async def test_process_of_recycle_age_drains_and_asks_for_a_restart(tmp_path: Path) -> None:

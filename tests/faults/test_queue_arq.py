@@ -105,7 +105,10 @@ async def test_stops_and_kills_of_workers_and_arq_workers_run_no_task_twice(plac
 
 
 async def _stops(url: str, folder: Path) -> None:
-    done = f"under load, {2 * ROUNDS} stops and {ROUNDS} kills of the worker, and {ROUNDS} stops of an ARQ worker"
+    done = (
+        f"under load, the worker is stopped {2 * ROUNDS} times and killed {ROUNDS} times,"
+        f" and an ARQ worker is stopped {ROUNDS} times"
+    )
     figures, chance = Figures("relay", kind(url), done), random.Random(20261116)
     async with office(folder, url) as there:
         worker, first, second = there.begin("worker"), there.begin("arq"), there.begin("arq")
@@ -145,7 +148,7 @@ async def _stops(url: str, folder: Path) -> None:
         assert (tally.lost, tally.doubled, tally.effects, tally.in_vain) == (0, 0, TASKS, 0), there.said()
         assert max(took) <= there.plan.drain + 3 * there.plan.slowness
         figures.record_items(
-            tally, f"the slowest stop took {max(took):.1f} s; BATUTA_DRAIN_SECONDS was {there.plan.drain:g}"
+            tally, f"the slowest stop took {max(took):.1f} s; `BATUTA_DRAIN_SECONDS` was {there.plan.drain:g}"
         )
 
 
@@ -156,7 +159,7 @@ async def test_arq_worker_alone_recovers_work_of_dead_processes(places: dict[str
 async def _alone(url: str, folder: Path) -> None:
     lines = 520  # two pieces of the file
     figures = Figures(
-        "relay", kind(url), "the API process died during an import and left leased tasks and unread appointments"
+        "relay", kind(url), "the API process dies during an import and leaves leased tasks and unparsed appointments"
     )
     async with office(folder, url, arq_claims=80) as there:
         made = julia_of(there.work).appointments
@@ -177,7 +180,7 @@ async def _alone(url: str, folder: Path) -> None:
         )
         tally = Tally(items=lines, lost=0, doubled=found["n"] - found["names"], effects=found["n"], in_vain=0)
         assert (found["n"], found["names"]) == (lines, lines)
-        figures.record_items(tally, "one ARQ worker parsed all appointments, without a worker of Batuta")
+        figures.record_items(tally, "one ARQ worker parsed all appointments; no Batuta worker was running")
 
 
 async def _interrupted(there: Office, importacao: object, lines: int) -> None:

@@ -18,7 +18,9 @@ async def test_each_batch_ends_once_although_workers_are_killed(places: Mapping[
 
 async def _storm(url: str, folder: Path) -> None:
     batches, kills = (100, 40) if LONG else (6, 3)
-    figures = Figures("T49", kind(url), f"{kills} kills -9 of three workers, {batches} batches of eight tasks")
+    figures = Figures(
+        "T49", kind(url), f"three workers run {batches} batches of eight tasks and are killed {kills} times"
+    )
     chance = random.Random(20260105)
     async with queue_workers(folder, url, looks_every=1.0) as running:
         tasks, made = running.work.task_registry, []
@@ -40,4 +42,6 @@ async def _storm(url: str, folder: Path) -> None:
         effects = await running.effects()
         assert {effects[row["id"]] for row in rows} == {1}
         assert effects[after.id] == 1
-        figures.record_bare(batches, f"{len(rows)} last tasks, each with one effect; ends missed or repeated 0")
+        figures.record_bare(
+            batches, f"final tasks: {len(rows)}, each with one effect; missed or repeated ends of batches: 0"
+        )

@@ -27,7 +27,9 @@ async def _tasks(url: str, folder: Path) -> None:
     is_file = url.startswith("sqlite")
     lease, tasks, seconds = (30.0, 30, 9.0) if LONG else (3 * slowness(), 8 if is_file else 15, 0.5 if is_file else 2.5)
     figures = Figures(
-        "busy", kind(url), f"{tasks} tasks at once, each with a statement of {seconds} s; lease {lease:.1f} s"
+        "busy",
+        kind(url),
+        f"{tasks} tasks run at the same time, each with a statement of {seconds} s; a lease lasts {lease:.1f} s",
     )
     async with queue_workers(folder, url, lease=lease, limit=60, statement=seconds) as running:
         await running.begin_until_up(1)
@@ -40,7 +42,9 @@ async def _tasks(url: str, folder: Path) -> None:
         crashed = await running.ask("SELECT id FROM tasks WHERE crashes > 0")
         assert (lost, crashed) == ([], [])
         # A task that gets no connection in time runs again, without losing a lease.
-        figures.record_items(tally, f"leases lost 0, crashes 0; {tally.in_vain} runs repeated for want of a connection")
+        figures.record_items(
+            tally, f"lost leases: 0; crashes: 0; runs repeated because no connection was free: {tally.in_vain}"
+        )
 
 
 async def test_long_statements_in_every_function_job_cost_no_lease(postgres_url: str, tmp_path: Path) -> None:
@@ -50,7 +54,9 @@ async def test_long_statements_in_every_function_job_cost_no_lease(postgres_url:
     seconds = 12.0 if LONG else 9.0
     names = tuple(f"resumo_{n}" for n in range(5))
     figures = Figures(
-        "busy", "PostgreSQL", f"{len(names)} function jobs at once, each with a statement of {seconds:g} s"
+        "busy",
+        "PostgreSQL",
+        f"{len(names)} jobs that call functions run at the same time, each with a statement of {seconds:g} s",
     )
     async with queue_workers(tmp_path, postgres_url, jobs=names, statement=seconds, role="scheduler") as running:
         (first,) = await running.begin_until_up(1)
@@ -65,7 +71,7 @@ async def test_long_statements_in_every_function_job_cost_no_lease(postgres_url:
         ended = await running.ask(f"SELECT status, attempt FROM job_executions WHERE {ENDED}")
     assert {(row["status"], row["attempt"]) for row in ended} == {("success", 1)}
     assert not LONG or shortest > 1.0
-    figures.record_bare(len(names), f"abandoned 0; each lease had {shortest:.1f} s left at least, of 6 s")
+    figures.record_bare(len(names), f"abandoned runs: 0; shortest remaining time of a lease: {shortest:.1f} of 6 s")
 
 
 async def _shortest_left(running: QueueWorkers) -> float:

@@ -27,11 +27,11 @@ async def _clocks_off(url: str, folder: Path) -> None:
     """
     is_file = kind(url) == "SQLite"
     what = (
-        "the clock of two workers is set 1 h back and forward"
+        f"two workers run {TASKS} tasks while their clock is set back by 1 h and later forward by 1 h"
         if is_file
-        else "two workers whose clocks are 1 h ahead and behind"
+        else f"two workers run {TASKS} tasks; the clock of one is 1 h ahead, and the clock of the other is 1 h behind"
     )
-    figures = Figures("T18", kind(url), f"{what}, {TASKS} tasks")
+    figures = Figures("T18", kind(url), what)
     async with queue_workers(folder, url, limit=10, lease=2 * slowness()) as running:
         clocks = [folder / "clock"] * 2 if is_file else [folder / "ahead", folder / "behind"]
         for clock, off in zip(clocks, (0, 0) if is_file else (HOUR, -HOUR), strict=True):
@@ -48,7 +48,7 @@ async def _clocks_off(url: str, folder: Path) -> None:
         tally = await running.judge([*ids, *delayed])
         assert took < (300 if LONG else HOUR / 2)  # a clock that is wrong by an hour delays nothing by an hour
         assert not tally.in_vain
-        figures.record_items(tally, f"all done {took:.1f} s after the workers began")
+        figures.record_items(tally, f"all tasks were done {took:.1f} s after the workers started")
 
 
 async def _steps(running: QueueWorkers, clock: Path) -> None:

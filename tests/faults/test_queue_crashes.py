@@ -22,7 +22,7 @@ async def test_storm_of_kills_neither_loses_nor_doubles_an_item(places: Mapping[
 
 async def _storm(url: str, folder: Path) -> None:
     tasks, kills, takes, pause = (10_000, 200, 0.2, (0.2, 1.0)) if LONG else (400, 8, 0.08, (0.1, 0.3))
-    figures = Figures("T01", kind(url), f"{kills} kills (SIGKILL) of three workers that run {tasks} tasks")
+    figures = Figures("T01", kind(url), f"three workers run {tasks} tasks; workers are killed (SIGKILL) {kills} times")
     chance = random.Random(20260105)
     async with queue_workers(folder, url, limit=20) as running:
         ids = await running.work.enqueue_many("conta", [(takes,) for _ in range(tasks)])
@@ -36,7 +36,10 @@ async def _storm(url: str, folder: Path) -> None:
             dead = await _revive_dead_items(running)
             await running.until_over()
         tally = await running.judge(ids)
-        note = f"{tally.in_vain} runs died with their worker; {dead} items were dead after three crashes and retried by the test"
+        note = (
+            f"runs that ended with their worker: {tally.in_vain}; tasks that were declared dead after three crashes"
+            f" and then retried by the test: {dead}"
+        )
         figures.record_items(tally, note)
 
 
@@ -69,7 +72,7 @@ async def _restart(url: str, folder: Path) -> None:
         await running.until_over()
         figures.record_items(
             await running.judge(ids),
-            f"the next worker took the tasks over {took:.1f} s after the kill; the lease was {running.plan.lease:.1f} s",
+            f"the next worker took over all tasks within {took:.1f} s of the kill; a lease lasted {running.plan.lease:.1f} s",
         )
 
 
@@ -78,7 +81,7 @@ async def test_frozen_worker_that_resumes_writes_nothing(places: Mapping[str, Pa
 
 
 async def _frozen(url: str, folder: Path) -> None:
-    figures = Figures("T06", kind(url), "a worker is frozen during its tasks, for longer than its lease, and continues")
+    figures = Figures("T06", kind(url), "a worker is frozen until its leases have expired, and then continues")
     takes = slowness()  # long enough that all of them still run when the worker is frozen
     async with queue_workers(folder, url, lease=takes, looks_every=0.5) as running:
         ids = await running.work.enqueue_many("conta", [(takes,) for _ in range(8)])
@@ -96,7 +99,9 @@ async def _frozen(url: str, folder: Path) -> None:
         # The worker continues with items that it may still claim.
         more = await running.work.enqueue_many("conta", [(0.0,) for _ in range(40)])
         await running.until_over()
-        figures.record_items(await running.judge([*ids, *more]), "the worker wrote nothing after it continued")
+        figures.record_items(
+            await running.judge([*ids, *more]), "after the worker continued, it wrote no results of these tasks"
+        )
 
 
 async def _freeze(running: QueueWorkers, worker: ForkServerProcess) -> None:
@@ -128,7 +133,9 @@ async def test_slow_living_worker_keeps_its_items(places: Mapping[str, Path]) ->
 async def _slow(url: str, folder: Path) -> None:
     # All of them end at the same time, each in its own transaction, and the lease renewals wait among them.
     tasks, lease, leases = (1_000, 5.0, 10) if LONG else (40, 0.5 * slowness(), 4)
-    figures = Figures("T07", kind(url), f"two workers run {tasks} tasks that take {leases} times the length of a lease")
+    figures = Figures(
+        "T07", kind(url), f"two workers run {tasks} tasks, each of which takes {leases} times as long as a lease lasts"
+    )
     async with queue_workers(folder, url, lease=lease, limit=tasks // 2, looks_every=0.2) as running:
         ids = await running.work.enqueue_many("conta", [(leases * lease,) for _ in range(tasks)])
         await running.begin_until_up(2)
@@ -136,4 +143,4 @@ async def _slow(url: str, folder: Path) -> None:
         tally = await running.judge(ids)
         assert tally.in_vain == 0
         assert await running.ask("SELECT id FROM tasks WHERE attempts > 1 OR crashes > 0") == []
-        figures.record_items(tally, f"{tally.in_vain} tasks ran twice")
+        figures.record_items(tally, f"tasks that ran twice: {tally.in_vain}")

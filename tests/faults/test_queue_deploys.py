@@ -30,7 +30,9 @@ async def test_rolling_deploy_neither_loses_nor_repeats_an_item(places: Mapping[
 async def _deploys(url: str, folder: Path) -> None:
     workers, rounds, tasks = (20, 10, 20_000) if LONG else (3, 2, 400)
     figures = Figures(
-        "T05", kind(url), f"{workers} workers that run {tasks} tasks are replaced {rounds} times (SIGTERM)"
+        "T05",
+        kind(url),
+        f"{workers} workers run {tasks} tasks; {rounds} times, each worker gets SIGTERM and is replaced",
     )
     # Only a worker whose drain or lease ends releases or loses an item. Many writers on one file wait for each other,
     # so drain and lease are as long as in an installation.
@@ -48,7 +50,7 @@ async def _deploys(url: str, folder: Path) -> None:
         tally = await running.judge(ids)
         assert tally.in_vain == 0
         assert await running.ask("SELECT id FROM tasks WHERE attempts <> 1 OR crashes <> 0") == []
-        figures.record_items(tally, f"no task started twice; the slowest worker needed {slowest:.2f} s to end")
+        figures.record_items(tally, f"no task started twice; the slowest worker ended {slowest:.2f} s after SIGTERM")
 
 
 async def test_first_signal_drains_a_worker_and_the_second_ends_it_at_once(places: Mapping[str, Path]) -> None:
@@ -112,7 +114,7 @@ async def _fifty(url: str, folder: Path) -> None:
     """Let fifty claimers compete for one item. They share ten database connections, as if they ran in ten processes."""
     rounds = 500 if LONG else 10
     figures = Figures(
-        "T08", kind(url), f"50 concurrent claims of one row and 50 concurrent enqueues of one key, {rounds} times"
+        "T08", kind(url), f"{rounds} times, 50 workers claim one row and 50 callers enqueue one key at the same time"
     )
     async with queue_workers(folder, url) as running:
         databases = [connect(url, SystemClock()) for _ in range(10)]
@@ -135,7 +137,7 @@ async def _fifty(url: str, folder: Path) -> None:
             for each in databases:
                 await each.close()
         assert await running.counts() == {"in_progress": rounds}
-        figures.record_bare(2 * rounds, "each time exactly one of fifty succeeded")
+        figures.record_bare(2 * rounds, "each time, exactly one claim and one enqueue succeeded")
 
 
 async def test_enqueue_in_another_process_wakes_a_worker_that_polls_hourly(places: Mapping[str, Path]) -> None:

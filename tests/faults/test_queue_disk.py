@@ -35,7 +35,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 async def test_full_disk_begins_nothing_and_loses_nothing_accepted(small_disk: Path, tmp_path: Path) -> None:
     slow = slowness()
     rounds, away = (2, 45.0) if LONG else (1, slow)
-    figures = Figures("T35", "SQLite", f"the disk of the database (16 MB) is full for {away} s, {rounds} times")
+    figures = Figures("T35", "SQLite", f"the disk of the database (16 MB) is full for {away:g} s; rounds: {rounds}")
     slowest = 0.0
     async with queue_workers(tmp_path, f"sqlite:///{small_disk}/test.db", lease=slow) as running:
         await running.begin_until_up(2)
@@ -54,7 +54,10 @@ async def test_full_disk_begins_nothing_and_loses_nothing_accepted(small_disk: P
         tally = await running.judge(enqueuer.accepted, or_more=True)
         assert all(each.is_alive() for each in running.workers)
         assert tally.in_vain == 0  # no worker died, so no item may have been rescued
-        note = f"{enqueuer.refused} enqueues refused; none started while it was full; normal work {slowest:.1f} s later"
+        note = (
+            f"refused enqueues: {enqueuer.refused}; no task started while the disk was full;"
+            f" the workers worked again {slowest:.1f} s after the fault ended"
+        )
         figures.record_items(tally, note)
 
 
@@ -73,7 +76,11 @@ async def test_failed_syncs_of_the_disk_lose_no_accepted_item(tmp_path: Path) ->
     if shutil.which("strace") is None:
         pytest.skip("system calls are made to fail by strace")
     away, faults = (20.0, ["fdatasync:error=EIO", "pwrite64:error=ENOSPC"]) if LONG else (1.0, ["fdatasync:error=EIO"])
-    figures = Figures("T35", "SQLite", f"a worker's system calls fail for {away} s: {', '.join(faults)}")
+    figures = Figures(
+        "T35",
+        "SQLite",
+        f"a worker's system calls fail for {away:g} s: {', '.join(each.replace(':error=', ' with ') for each in faults)}",
+    )
     async with queue_workers(tmp_path, f"sqlite:///{tmp_path}/test.db") as running:
         (failing,) = await running.begin_until_up()
         slowest = 0.0
@@ -92,4 +99,6 @@ async def test_failed_syncs_of_the_disk_lose_no_accepted_item(tmp_path: Path) ->
         await running.until_over()
         tally = await running.judge(enqueuer.accepted, or_more=True)
         assert all(each.is_alive() for each in running.workers)
-        figures.record_items(tally, f"the worker worked again {slowest:.1f} s later; {tally.in_vain} runs repeated")
+        figures.record_items(
+            tally, f"the worker worked again {slowest:.1f} s after the fault ended; repeated runs: {tally.in_vain}"
+        )

@@ -135,7 +135,7 @@ async def _in_processes(url: str, folder: Path, count: int, *, kills: int) -> No
     figures = Figures(
         "T31",
         kind(url),
-        f"{count} group messages, with failing stages, {kills} kills of workers and repeated webhooks",
+        f"{count} group messages are processed while stages fail, workers are killed {kills} times and webhooks arrive repeatedly",
     )
     clock = FastClock.start(SystemClock().now(), RATE, folder / "steps")
     said, chance, revived = GroupMessages(31), random.Random(5), 0
@@ -160,9 +160,10 @@ async def _in_processes(url: str, folder: Path, count: int, *, kills: int) -> No
                     break
                 if left and left == before:
                     clock.step(STEP)
-            note = f"{len(said.ids_by_line)} vagas; {revived} rows were dead and retried by the test"
+            note = f"vacancies found: {len(said.ids_by_line)}; "
+            note += f"rows that were declared dead and then retried by the test: {revived}"
             if kind(url) == "PostgreSQL":
-                note += f"; {(await mesa.one(DEADLOCKS))['n']} deadlocks"
+                note += f"; deadlocks: {(await mesa.one(DEADLOCKS))['n']}"
             figures.record_items(await judge(mesa, said), note)
         finally:
             for worker in workers:

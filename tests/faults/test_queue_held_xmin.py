@@ -65,7 +65,9 @@ class Offering:
 
 async def test_open_transaction_under_load_is_found_and_loses_nothing(postgres_url: str, tmp_path: Path) -> None:
     figures = Figures(
-        "T23", "PostgreSQL", f"a transaction keeps its snapshot for {HELD:g} s while {RATE} items a second arrive"
+        "T23",
+        "PostgreSQL",
+        f"a transaction keeps its snapshot open for {HELD:g} s while {RATE} items per second arrive",
     )
     async with queue_workers(tmp_path, postgres_url, lease=30.0, times_calls=True) as running:
         await running.begin_until_up(2)
@@ -88,9 +90,9 @@ async def test_open_transaction_under_load_is_found_and_loses_nothing(postgres_u
     assert not LONG or found_after + HUB <= MOST
     figures.record_items(
         tally,
-        f"{base:.0f} items/s before, {held:.0f} at its end; claims and renewals p99 {base_p99 * 1000:.0f} ms before,"
-        f" {held_p99 * 1000:.0f} ms at its end; {dead} dead rows; found after {found_after:.0f} s"
-        f" (threshold {THRESHOLD:g} s), the alert follows within {HUB:g} s",
+        f"items per second: {base:.0f} before the transaction, {held:.0f} at its end; p99 of claims and renewals:"
+        f" {base_p99 * 1000:.0f} ms before, {held_p99 * 1000:.0f} ms at its end; dead rows: {dead}; Batuta found the"
+        f" transaction after {found_after:.0f} s (threshold: {THRESHOLD:g} s), and its alert follows within {HUB:g} s",
     )
 
 

@@ -26,7 +26,7 @@ async def _locked(url: str, folder: Path) -> None:
     slow = slowness()
     lease, locked, short, long = (30.0, 60.0, 20.0, 75.0) if LONG else (slow, 3 * slow, 2 * slow, 4 * slow)
     what = "one row" if kind(url) == "PostgreSQL" else "the file"
-    done = f"another program locks {what} for {locked:.0f} s while {TASKS} tasks run; the lease is {lease:.1f} s"
+    done = f"another program locks {what} for {locked:.0f} s while {TASKS} tasks run; their leases last {lease:.1f} s"
     figures = Figures("T07", kind(url), done)
     async with queue_workers(folder, url, lease=lease, limit=TASKS * 2) as running:
         await running.begin_until_up()
@@ -76,9 +76,7 @@ async def test_effects_that_never_return_fail_only_their_own_items(places: Mappi
 
 async def _hung(url: str, folder: Path) -> None:
     hung, others, limit = (30, 500, 3.0) if LONG else (3, 40, 1.0)
-    figures = Figures(
-        "T29", kind(url), f"{hung} of {others} tasks have an effect that never returns; time limit {limit} s"
-    )
+    figures = Figures("T29", kind(url), f"{hung} of {others} tasks never return; the time limit of a task is {limit} s")
     async with queue_workers(folder, url, lease=1.5 * slowness(), effect_limit=limit) as running:
         stuck = await running.work.enqueue_many("presa", [()] * hung, priority=-1)
         ids = await running.work.enqueue_many("conta", [(0.05,)] * others)
@@ -90,7 +88,7 @@ async def _hung(url: str, folder: Path) -> None:
         assert await _effects_of(running, stuck) == 0
         tally = await running.tally(ids)
         assert (tally.lost, tally.doubled, tally.in_vain) == (0, 0, 0), await running.state_of_things()
-        figures.record_items(tally, f"{hung} tasks failed at their time limit; their effects wrote nothing")
+        figures.record_items(tally, f"these {hung} tasks failed at their time limit and wrote nothing")
 
 
 async def _effects_of(running: QueueWorkers, ids: list[str]) -> int:

@@ -34,7 +34,9 @@ async def test_limits_hold_over_three_workers_and_kills(places: Mapping[str, Pat
 
 async def _storm(url: str, folder: Path) -> None:
     items, kills, pause = (1_500, 60, (0.5, 2.0)) if LONG else (45, 4, (0.3, 0.8))
-    figures = Figures("T48", kind(url), f"{kills} kills -9 of three workers, {items} tasks with limits, five keys")
+    figures = Figures(
+        "T48", kind(url), f"three workers run {items} tasks with limits and five keys, and are killed {kills} times"
+    )
     chance, killed_at = random.Random(20260105), dict[str, float]()
     async with queue_workers(folder, url, has_limits=True, looks_every=1.0) as running:
         calls = [(f"k{n % 5}", chance.uniform(0.05, 0.2)) for n in range(items)]
@@ -64,7 +66,8 @@ async def _storm(url: str, folder: Path) -> None:
         assert _most_at_once(entered) <= 2
         assert max(_most_at_once(some) for some in _by_key(entered).values()) == 1
         figures.record_bare(
-            len(ids), f"{len(runs)} starts; at most {_most_at_once(runs)} of 4 ran at once; limits over 0"
+            len(ids),
+            f"starts: {len(runs)}; most tasks at the same time: {_most_at_once(runs)} (limit: 4); exceeded limits: 0",
         )
 
 

@@ -72,7 +72,7 @@ async def _read_only(url: str, folder: Path) -> None:
         await running.until_over()
         assert [each.exitcode for each in workers] == [None, None]
         tally = await running.judge(ids)
-        figures.record_items(tally, f"{tally.in_vain} runs repeated; no process ended")
+        figures.record_items(tally, f"repeated runs: {tally.in_vain}; no process ended")
 
 
 async def _set_read_only(url: str, is_read_only: bool) -> None:
@@ -92,7 +92,7 @@ async def _cut(url: str, folder: Path) -> None:
     """Repeatedly terminate every database connection, including those that listen for notifications."""
     tasks, rounds = (5_000, 40) if LONG else (300, 4)
     figures = Figures(
-        "T33", "PostgreSQL", f"all connections of two workers with {tasks} tasks are terminated {rounds} times"
+        "T33", "PostgreSQL", f"all connections of two workers that run {tasks} tasks are terminated {rounds} times"
     )
     async with queue_workers(folder, url, looks_every=3600) as running:
         await running.begin_until_up(2)
@@ -113,7 +113,7 @@ async def _cut(url: str, folder: Path) -> None:
         more = await running.work.enqueue("conta")
         await running.until("it is heard", lambda: running.runs()[more])
         figures.record_items(
-            tally, f"all tasks done {healed:.1f} s after the last termination; {tally.in_vain} runs repeated"
+            tally, f"all tasks were done {healed:.1f} s after the last termination; repeated runs: {tally.in_vain}"
         )
 
 
@@ -148,7 +148,9 @@ async def _has_others(running: QueueWorkers, deaf: set[int]) -> bool:
 async def _stopped(folder: Path, server: Postgres) -> None:
     tasks, rounds, away = (2_000, 10, 5.0) if LONG else (200, 1, 1.5)
     figures = Figures(
-        "T35", "PostgreSQL", f"the server of workers with {tasks} tasks is stopped for {away} s, {rounds} times"
+        "T35",
+        "PostgreSQL",
+        f"the database server is stopped {rounds} times for {away:g} s while workers run {tasks} tasks",
     )
     folder.mkdir()
     async with queue_workers(folder, server.url(), lease=1.0) as running:
@@ -172,8 +174,11 @@ async def _locked(url: str, folder: Path) -> None:
     # The longest lock lasts longer than every wait for the file.
     lease = slowness()
     tasks, aways = (2_000, [5.0, 5.0, 15.0, 30.0]) if LONG else (200, [1.5 * lease])
+    lengths = " and ".join(", ".join(f"{away:g}" for away in aways).rsplit(", ", 1))
     figures = Figures(
-        "T35", "SQLite", f"another program locks the database file for {aways} s while workers run {tasks} tasks"
+        "T35",
+        "SQLite",
+        f"another program locks the database file several times while workers run {tasks} tasks; the locks last {lengths} s",
     )
     async with queue_workers(folder, url, lease=lease) as running:
         await running.begin_until_up(2)
@@ -195,8 +200,8 @@ async def _locked(url: str, folder: Path) -> None:
 
 
 def _note(enqueuer: Enqueuer, slowest: float, tally: Tally) -> str:
-    refused = f"{enqueuer.refused} enqueues refused; the worker worked again {slowest:.1f} s later"
-    return f"{refused}; {tally.in_vain} runs repeated"
+    refused = f"refused enqueues: {enqueuer.refused}; the workers worked again {slowest:.1f} s after the fault ended"
+    return f"{refused}; repeated runs: {tally.in_vain}"
 
 
 @asynccontextmanager

@@ -50,7 +50,9 @@ async def test_worker_that_exits_at_any_point_neither_loses_nor_repeats_an_item(
 
 async def _sweep(url: str, folder: Path) -> None:
     figures = Figures(
-        "T02", kind(url), "a worker exits (os._exit) at each step of claim, start, renewal, settlement and rescue"
+        "T02",
+        kind(url),
+        "workers exit (`os._exit`) at every step of a claim, a start, a renewal, a settlement and a rescue",
     )
     async with _with_endpoint(folder, url) as running:
         ids: dict[str, list[str]] = {}
@@ -66,7 +68,7 @@ async def _sweep(url: str, folder: Path) -> None:
         tally = await _judge(running, ids, attempts)
         assert (tally.lost, tally.doubled) == (0, 0), tally
         labels = {point.partition("#")[0] for point in reached}
-        note = f"exited {len(reached)} times, at {len(labels)} of {len(seen)} steps; {tally.in_vain} runs repeated"
+        note = f"exits: {len(reached)}, at {len(labels)} of {len(seen)} steps; repeated runs: {tally.in_vain}"
         figures.record_items(tally, note)
 
 

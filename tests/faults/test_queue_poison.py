@@ -29,7 +29,7 @@ async def _poison(url: str, folder: Path) -> None:
     against the slow items too.
     """
     figures = Figures(
-        "T29", kind(url), "tasks that end their worker (os._exit, SIGSEGV) run among slow and quick tasks"
+        "T29", kind(url), "tasks that end their worker (`os._exit`, SIGSEGV) run among slow and quick tasks"
     )
     async with queue_workers(folder, url, limit=30, lease=0.8, looks_every=0.3) as running:
         work = running.work
@@ -46,7 +46,10 @@ async def _poison(url: str, folder: Path) -> None:
         assert await running.counts() == {"failed": 2, "complete": 106}
         tally = await running.tally((*slow, *quick))
         assert (tally.lost, tally.doubled) == (0, 0)
-        figures.record_items(tally, "each of these tasks was dead at its third attempt; all other tasks ended normally")
+        figures.record_items(
+            tally,
+            "each task that ends its worker was declared dead at its third attempt; all other tasks ended normally",
+        )
 
 
 async def test_row_that_cannot_be_decoded_fails_alone(places: Mapping[str, Path]) -> None:
@@ -55,7 +58,9 @@ async def test_row_that_cannot_be_decoded_fails_alone(places: Mapping[str, Path]
 
 async def _rows(url: str, folder: Path) -> None:
     figures = Figures(
-        "T30", kind(url), "rows with broken arguments, unknown names, columns of a newer version, or 1 MB of payload"
+        "T30",
+        kind(url),
+        "workers claim rows with broken arguments, unknown task names, columns of a newer version, or 1 MB of payload",
     )
     async with queue_workers(folder, url) as running:
         broken = ['"x"', "[1]", "[[]]", "{}", "null", "[[1, 2, 3, 4, 5], {}]", '[[], {"no": 1}]']
@@ -85,7 +90,9 @@ async def _rows(url: str, folder: Path) -> None:
         assert (tally.lost, tally.doubled) == (0, 0)
         assert worker.is_alive()
         assert sum(words[0] == "up" for words in running.notes()) == 1
-        figures.record_items(tally, f"each of {len(ids)} bad rows failed alone; no loop ended")
+        figures.record_items(
+            tally, f"each of the {len(ids)} bad rows failed without affecting other rows; no loop ended"
+        )
 
 
 async def _plant_row(running: QueueWorkers, args: str, name: str = "conta") -> str:
@@ -107,7 +114,12 @@ async def test_every_item_ends_with_its_effects_once_in_spite_of_failing_stages(
 async def _stages(url: str, folder: Path) -> None:
     # With so many writers on one file, a renewal every quarter of a second would come too late.
     items, lease = (10_000, 5.0) if LONG else (120, 0.8)
-    figures = Figures("T31", kind(url), f"{items} items pass five stages; each stage fails, dies and repeats")
+    figures = Figures(
+        "T31",
+        kind(url),
+        f"{items} items pass through five stages; in each stage, some runs fail, some workers die, and some items are"
+        " processed again",
+    )
     async with queue_workers(folder, url, has_line=True, limit=20, lease=lease, looks_every=60) as running:
         keys = [_key(n, items) for n in range(items)]
         for start in range(0, items, 500):
@@ -134,7 +146,9 @@ async def _stages(url: str, folder: Path) -> None:
                 assert (row["estagio"], stages) == ("feita", set(STAGES)), row
         hanging = sum(row["estagio"] not in ("feita", "erro") for row in rows.values())
         tally = Tally(items=items, lost=hanging, doubled=doubled, effects=len(effects), in_vain=0)
-        figures.record_items(tally, f"{running.runs().total()} runs for {5 * items} stages")
+        figures.record_items(
+            tally, f"the items needed {running.runs().total()} runs; without faults, they need {5 * items}"
+        )
 
 
 def _key(n: int, items: int) -> str:

@@ -53,7 +53,7 @@ async def _beside_another(url: str, folder: Path) -> None:
         assert tally.in_vain == TASKS
         assert {row["crashes"] for row in await running.ask("SELECT crashes FROM tasks")} <= {0, 1}
         figures.record_items(
-            tally, f"all tasks were taken over {took:.2f} s after the kill; the lease was {LEASE:.0f} s"
+            tally, f"the next worker took over all tasks within {took:.2f} s of the kill; a lease lasted {LEASE:.0f} s"
         )
 
 
@@ -88,7 +88,7 @@ async def _alone_under_up(url: str, folder: Path) -> None:
             tally = await running.judge(ids)
             assert up.end() == 0
         figures.record_items(
-            tally, f"all tasks were taken over {took:.2f} s after the kill; the lease was {LEASE:.0f} s"
+            tally, f"the next worker took over all tasks within {took:.2f} s of the kill; a lease lasted {LEASE:.0f} s"
         )
 
 
@@ -113,7 +113,8 @@ async def _under_up(url: str, folder: Path) -> None:
             assert tally.in_vain == held
             assert up.end() == 0
         figures.record_items(
-            tally, f"its {held} tasks were taken over {took:.2f} s after the kill; the lease was {LEASE:.0f} s"
+            tally,
+            f"another worker took over its {held} tasks within {took:.2f} s of the kill; a lease lasted {LEASE:.0f} s",
         )
 
 
@@ -141,7 +142,7 @@ async def test_frozen_worker_keeps_its_tasks(places: Mapping[str, Path]) -> None
 
 
 async def _stopped(url: str, folder: Path) -> None:
-    figures = Figures("T06", kind(url), "one of two workers is frozen for less than the length of a lease")
+    figures = Figures("T06", kind(url), "one of two workers is frozen for a shorter time than a lease lasts")
     async with queue_workers(folder, url, lease=LEASE, limit=TASKS) as running:
         (frozen,) = await running.begin_until_up()
         ids = await running.work.enqueue_many("conta", [(2.0,) for _ in range(TASKS)])

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from batuta.kernel.clock import exact
 from batuta.testing import FakeClock
 from tests.engine.dispatch.scheduling import LEASE, Endpoint, House, job
 from tests.faults.figures import LONG, Figures, kind
@@ -52,8 +53,8 @@ async def test_nights_of_sao_paulos_clock_changes_fire_as_the_oracle_says(
     figures = Figures(
         "T15",
         kind(database_url),
-        f"{len(EXPRESSIONS)} cron expressions, from {around // HOUR} h before to {around // HOUR} h after the clock change of "
-        f"{change:%Y-%m-%d}",
+        f"{len(EXPRESSIONS)} jobs run from {around // HOUR} h before to {around // HOUR} h after the change to or from"
+        f" daylight saving time on {change:%Y-%m-%d}",
     )
     endpoint = RecordingEndpoint(clock)
     jobs = [declared(endpoint, f"job_{n}", text, SAO_PAULO, category=f"lane_{n}") for n, text in enumerate(EXPRESSIONS)]
@@ -66,7 +67,7 @@ async def test_nights_of_sao_paulos_clock_changes_fire_as_the_oracle_says(
         longest = max(longest, time.process_time() - began)
     targets = fires_of(jobs, start, clock.now())
     verdict = await judged(house, endpoint, targets, Rules(read_at=clock.now() + HOUR, epsilon=SECOND))
-    figures.record(verdict, f"longest tick {longest * 1000:.0f} ms of processor time")
+    figures.record(verdict, f"the longest tick took {longest * 1000:.0f} ms of processor time")
     assert {(each.job, each.scheduled_for) for each in endpoint.receipts.values()} == {
         (target.job, target.at) for target in targets
     }
@@ -77,7 +78,9 @@ async def test_clock_set_forward_runs_each_job_at_most_once_and_quickly(
     house: House, clock: FakeClock, database_url: str, step: timedelta
 ) -> None:
     count = 500 if LONG else 50
-    figures = Figures("T17", kind(database_url), f"the clock is set {step} forward; {count} jobs")
+    figures = Figures(
+        "T17", kind(database_url), f"the clock of a scheduler with {count} jobs is set forward by {exact(step)}"
+    )
     endpoint = RecordingEndpoint(clock)
     crons = ["* * * * *", "*/5 * * * *", "0 * * * *", "0 12 * * *", "0 0 1 1 *"]
     jobs = [declared(endpoint, f"job_{n}", crons[n % 5], SAO_PAULO, category=f"lane_{n % 50}") for n in range(count)]
@@ -98,7 +101,9 @@ async def test_clock_set_forward_runs_each_job_at_most_once_and_quickly(
     assert {each.job for each in on_time} >= {job.name for job in jobs if job.cron.text == "* * * * *"}
     rows = await house.rows("id, scheduled_for, started_at")
     figures.record_bare(
-        len(jobs), f"{len(runs)} runs, {len(rows)} rows, tick {took:.2f} s of processor time, memory +{grown:.0f} MB"
+        len(jobs),
+        f"runs: {len(runs)}; rows in the execution log: {len(rows)}; processor time of the tick: {took:.2f} s;"
+        f" additional memory: {grown:.0f} MB",
     )
 
 
@@ -106,7 +111,7 @@ async def test_clock_set_forward_runs_each_job_at_most_once_and_quickly(
 async def test_clock_set_back_doubles_no_fire_and_the_next_is_on_time(
     house: House, clock: FakeClock, database_url: str, back: timedelta
 ) -> None:
-    figures = Figures("T18", kind(database_url), f"the clock is set {back} back")
+    figures = Figures("T18", kind(database_url), f"the scheduler's clock is set back by {exact(back)}")
     endpoint = RecordingEndpoint(clock)
     jobs = [
         declared(endpoint, f"job_{n}", text, catch_up=policy, category=f"lane_{n}")
@@ -135,7 +140,11 @@ async def test_clock_set_back_doubles_no_fire_and_the_next_is_on_time(
 async def test_clock_corrected_after_being_ahead_silences_no_job(
     house: House, clock: FakeClock, database_url: str, step: timedelta
 ) -> None:
-    figures = Figures("T18", kind(database_url), f"the clock is {step} ahead for half a minute, then corrected")
+    figures = Figures(
+        "T18",
+        kind(database_url),
+        f"for half a minute, the scheduler's clock is {exact(step)} ahead; then it is corrected",
+    )
     endpoint = RecordingEndpoint(clock)
     jobs = [declared(endpoint, policy, "*/5 * * * *", catch_up=policy) for policy in ("skip", "latest", "all")]
     scheduler = house.scheduler(registry=as_registry(jobs))
@@ -152,7 +161,7 @@ async def test_clock_corrected_after_being_ahead_silences_no_job(
     assert all(each.scheduled_for == each.start for each in ran)
     rows = {row["id"]: row["status"] for row in await house.rows()}
     assert all(rows[each.key] == "success" for each in ran)
-    figures.record_bare(len(owed), f"{len(done_before & owed)} of the fires had run while the clock was ahead")
+    figures.record_bare(len(owed), f"fires that had already run while the clock was ahead: {len(done_before & owed)}")
 
 
 async def test_clock_set_forward_takes_no_run_from_a_living_scheduler(house: House, clock: FakeClock) -> None:

@@ -35,7 +35,7 @@ async def test_old_version_restarted_during_a_deploy_fires_nothing(places: Mappi
 
 
 async def _deployed(url: str, folder: Path) -> None:
-    done = f"a new version runs next to the old one, which is killed and restarted {RESTARTS} times"
+    done = f"a new version of the program runs next to the old version, which is killed and restarted {RESTARTS} times"
     figures = Figures("T20", kind(url), done)
     async with plant(folder, url, OLD, rate=30.0, lease=90, drain=600) as running:
         await running.begin_first()
@@ -93,7 +93,9 @@ async def _locked(url: str, folder: Path) -> None:
     rate, lease = (1.0, 6.0) if LONG else (10.0, 20.0)
     locked = 1.5 * lease
     figures = Figures(
-        "T21", kind(url), f"one row of job_executions is locked for {locked:g} s; the lease is {lease:g} s"
+        "T21",
+        kind(url),
+        f"another program locks one row of `job_executions` for {locked:g} s; a lease lasts {lease:g} s",
     )
     jobs = [Spec(name=f"slow_{n}", category=f"lane_{n}", takes=2 * lease) for n in range(3)]
     origin = ORIGIN if not LONG else ORIGIN + 15 * SECOND

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from batuta.kernel.clock import exact
 from batuta.testing import FakeClock
 from tests.engine.dispatch.scheduling import House
 from tests.faults.figures import LONG, Figures, kind
@@ -31,7 +32,9 @@ async def test_hours_without_a_scheduler_are_caught_up_as_the_policy_says(
     house: House, clock: FakeClock, database_url: str, policy: str
 ) -> None:
     down = timedelta(hours=12 if LONG else 3)
-    figures = Figures("T13", kind(database_url), f"no process runs for {down}; catch_up={policy}")
+    figures = Figures(
+        "T13", kind(database_url), f"no process runs for {exact(down)}; the jobs have `catch_up={policy}`"
+    )
     endpoint = RecordingEndpoint(clock)
     ages = {f"job_{n}_{m}": age for n in range(len(SCHEDULES)) for m, age in enumerate(AGES)}
     jobs = [
@@ -50,7 +53,7 @@ async def test_hours_without_a_scheduler_are_caught_up_as_the_policy_says(
         targets += [_wanted(job.name, fire, fires, back, policy, ages[job.name]) for fire in fires]
     rules = Rules(read_at=clock.now() + HOUR, epsilon=2 * SECOND)
     verdict = await judged(house, endpoint, targets, rules)
-    figures.record(verdict, f"{verdict.served} caught up, {verdict.explained} recorded as missed")
+    figures.record(verdict, f"fires caught up: {verdict.served}; fires recorded as missed: {verdict.explained}")
     assert {(each.job, each.scheduled_for) for each in endpoint.receipts.values()} == {
         (target.job, target.at) for target in targets if target.must_run
     }
@@ -71,7 +74,7 @@ async def test_restart_across_the_due_second_neither_skips_nor_doubles_the_fire(
 ) -> None:
     restarts = 1000 if LONG else 100
     figures = Figures(
-        "T14", kind(database_url), f"{restarts} restarts of the scheduler between 2 s before and 2 s after a fire"
+        "T14", kind(database_url), f"the scheduler restarts {restarts} times, each time within 2 s of a fire"
     )
     chance = random.Random(20260105)
     endpoint = RecordingEndpoint(clock)

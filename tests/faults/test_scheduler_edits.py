@@ -50,7 +50,7 @@ def registries(endpoint: RecordingEndpoint, edit: dict[str, Any], count: int) ->
 
 async def test_no_edit_fires_a_job(house: House, clock: FakeClock, database_url: str) -> None:
     count = 1000 if LONG else 100
-    figures = Figures("T20", kind(database_url), f"every field of {count} schedules is edited and restored")
+    figures = Figures("T20", kind(database_url), f"every field of {count} schedules is edited and then restored")
     endpoint, chance = RecordingEndpoint(clock), random.Random(20260105)
     at, looks = T0 + 30 * SECOND, 0
     for edit in [each for change in EDITS for each in (change, {})]:
@@ -64,7 +64,9 @@ async def test_no_edit_fires_a_job(house: House, clock: FakeClock, database_url:
     assert clock.now() < T0 + 59 * SECOND
     assert endpoint.receipts == {}
     assert await house.rows() == []
-    figures.record_bare(count * 2 * len(EDITS), f"in {looks} ticks, the edits caused no run and no row")
+    figures.record_bare(
+        count * 2 * len(EDITS), f"in {looks} ticks, the edits caused no run and no row in the execution log"
+    )
 
 
 async def _turn(house: House, change: int | None) -> None:

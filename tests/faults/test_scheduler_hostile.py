@@ -22,7 +22,12 @@ async def test_endpoint_that_never_finishes_its_answer_delays_no_other_job(place
 async def _hostile(url: str, folder: Path) -> None:
     # The short form must pass on a busy machine; only the long form measures.
     rate, count, timeout, margin, rounds = (1.0, 200, 10.0, 1, 1) if LONG else (1.0, 30, 4.0, 60, 1)
-    figures = Figures("T38", kind(url), f"{count} HTTP jobs whose servers misbehave: {', '.join(HOSTILE)}")
+    figures = Figures(
+        "T38",
+        kind(url),
+        f"{count} HTTP jobs call servers that never answer, answer slowly, send endless headers or a gigabyte, reset the"
+        " connection, or redirect endlessly",
+    )
     kinds = list(HOSTILE)
     hostile = [
         Spec(name=f"{kinds[n % 6]}_{n}", path=f"hostile/{kinds[n % 6]}/{n}", category=f"lane_{n // 4}", timeout=timeout)
@@ -42,8 +47,9 @@ async def _hostile(url: str, folder: Path) -> None:
         longest = max(row["finished_at"] - row["started_at"] for row in rows)
         figures.record(
             verdict,
-            f"{len(rows)} runs, the longest {longest.total_seconds():.1f} s with a limit of {timeout:.0f} s, "
-            f"memory +{grown:.0f} MB, other jobs: {running.lateness(await running.log())}",
+            f"runs: {len(rows)}; longest run: {longest.total_seconds():.1f} s (limit: {timeout:.0f} s); "
+            f"additional memory: {grown:.0f} MB; "
+            f"{running.lateness(await running.log()).replace('lateness', 'lateness of the other jobs')}",
         )
         assert {(row["job_name"].split("_")[0], row["status"]) for row in rows} == {
             (each, ENDS.get(each, "error")) for each in HOSTILE

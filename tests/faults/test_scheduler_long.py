@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo, available_timezones
 
+from batuta.kernel.clock import exact
 from batuta.schedule.cron import parse
 from tests.faults.conftest import together
 from tests.faults.figures import Figures, kind
@@ -30,7 +31,9 @@ async def test_three_schedulers_fire_everything_once(places: Mapping[str, Path])
 async def _three_schedulers(url: str, folder: Path) -> None:
     jobs, rate, lasts, epsilon = 200, 10, timedelta(minutes=25), 30 * SECOND
     figures = Figures(
-        "T10", kind(url), f"three schedulers with {jobs} jobs for {lasts}, with a clock {rate} times as fast"
+        "T10",
+        kind(url),
+        f"three schedulers run {jobs} jobs for {exact(lasts)} of a clock that is {rate} times as fast as real time",
     )
     async with plant(folder, url, many(jobs), rate=rate, lease=30) as running:
         await running.begin_first()
@@ -38,7 +41,7 @@ async def _three_schedulers(url: str, folder: Path) -> None:
         await running.passes(lasts)
         verdict = await running.verdict(epsilon)
         owners = await running.ask("SELECT DISTINCT owner FROM job_executions WHERE owner IS NOT NULL")
-        figures.record(verdict, f"{len(owners)} schedulers fired; {running.lateness(await running.log())}")
+        figures.record(verdict, f"schedulers that fired: {len(owners)}; {running.lateness(await running.log())}")
         assert verdict.served >= 2000
 
 
@@ -48,7 +51,9 @@ async def test_restarts_across_the_due_second_neither_skip_nor_double_a_fire(pla
 
 async def _restarts(url: str, folder: Path) -> None:
     rate, restarts = 6.0, 8
-    figures = Figures("T14", kind(url), f"{restarts} normal restarts of the only scheduler, each within 2 s of a fire")
+    figures = Figures(
+        "T14", kind(url), f"the only scheduler shuts down and restarts {restarts} times, each time within 2 s of a fire"
+    )
     chance = random.Random(20260105)
     async with plant(folder, url, many(24, takes=2), rate=rate, lease=12) as running:
         await running.begin_first()
@@ -72,7 +77,9 @@ async def _stepped(url: str, folder: Path) -> None:
     """The clock jumps an hour forward and, a minute later, an hour back. One run continues during both changes and must
     stay with its process.
     """
-    figures = Figures("T18", kind(url), "the clock of two processes is set 1:00:00 forward and back")
+    figures = Figures(
+        "T18", kind(url), "the clock of two schedulers is set forward by 1 h and, a minute later, back by 1 h"
+    )
     hour = timedelta(hours=1)
     jobs = [Spec(name="slow", path="slow", category="slow", takes=600), *many(24)]
     async with plant(folder, url, jobs, rate=6.0, lease=12) as running:
@@ -106,14 +113,15 @@ def test_random_crons_are_right_around_clock_changes_of_all_zones() -> None:
     figures = Figures(
         "T16",
         "none",
-        f"random cron expressions around clock changes of all zones, 1972 to 2037, for {SECONDS_FOR_ZONES} s",
+        f"for {SECONDS_FOR_ZONES} s, fires of random cron expressions are computed around changes of the UTC offset in all"
+        " time zones, 1972 to 2037",
     )
     with ProcessPoolExecutor(2) as pool:
         counts = list(pool.map(_walk_zones, (1, 2)))
     assert min(counts) > 0
     figures.record_bare(
         sum(counts),
-        f"spans of four days in {len(available_timezones())} zones; all fires are equal to those of the oracle",
+        f"the engine and the oracle computed the same fires in spans of four days in {len(available_timezones())} time zones",
     )
 
 

@@ -39,7 +39,7 @@ async def test_three_schedulers_at_the_same_instant_fire_everything_once(
 ) -> None:
     count, minutes = (200, 120) if LONG else (40, 30)
     figures = Figures(
-        "T10", kind(database_url), f"three schedulers with {count} jobs tick at the same instants, for {minutes} min"
+        "T10", kind(database_url), f"for {minutes} min, three schedulers with {count} jobs tick at the same instants"
     )
     endpoint = RecordingEndpoint(clock)
     jobs = [declared(endpoint, each.name, each.schedule, category=each.category) for each in many(count)]
@@ -76,7 +76,7 @@ async def _kill_loop(url: str, folder: Path) -> None:
         await running.passes(MINUTE)
         verdict = await running.verdict(epsilon, longest_run=4 * SECOND)
         (taken,) = await running.ask("SELECT count(*) AS runs FROM job_executions WHERE attempt > 1")
-        taken_over = f"{taken['runs']} runs taken over, {running.repeats()} requests repeated without a second run"
+        taken_over = f"runs taken over: {taken['runs']}; repeated requests, none of which caused a second run: {running.repeats()}"
         figures.record(verdict, f"{taken_over}; {running.lateness(await running.log())}")
 
 
@@ -85,7 +85,7 @@ async def test_kills_lose_and_double_no_fire_of_a_schedule_in_the_database(place
 
 
 async def _kill_schedulers_of_a_row(url: str, folder: Path) -> None:
-    figures = Figures("T11", kind(url), "2 times SIGKILL for a scheduler that fires a schedule of the database")
+    figures = Figures("T11", kind(url), "2 times, a scheduler that fires a schedule of the database is killed")
     async with plant(folder, url, many(1), rate=40.0, lease=24, drain=600) as running:
         await running.begin_first()
         async with Batuta(url, timezone="UTC", clock=running.clock, migrate=False) as work:

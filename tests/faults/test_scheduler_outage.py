@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from batuta.kernel.clock import SystemClock
+from batuta.kernel.clock import SystemClock, exact
 from batuta.stores import connect
 from batuta.stores.sql.migrations import Migrator, engine_migrations
 from batuta.testing import EventRecorder, FakeClock
@@ -60,7 +60,7 @@ async def test_database_outage_loses_no_fire(places: Mapping[str, Path]) -> None
 async def _stopped(folder: Path) -> None:
     rate, rounds, away = (4.0, 2, 120 * SECOND) if LONG else (40.0, 1, 60 * SECOND)
     figures = Figures(
-        "T12", "PostgreSQL", f"the database server is stopped for {away} of simulated time, {rounds} times"
+        "T12", "PostgreSQL", f"the database server is stopped for {exact(away)} of simulated time; rounds: {rounds}"
     )
     downs = []
     folder.mkdir()
@@ -88,7 +88,7 @@ async def _cut_off(url: str, folder: Path) -> None:
     figures = Figures(
         "T12",
         "PostgreSQL",
-        f"one of two schedulers loses its connection for {away} and is then frozen as long, {rounds} times",
+        f"one of two schedulers loses its connection for {exact(away)} and is then frozen for the same time; rounds: {rounds}",
     )
     parts = urlsplit(url)
     async with proxy(parts.port or 5432) as way, plant(folder, url, jobs(), rate=rate, lease=12, drain=600) as running:
@@ -106,7 +106,9 @@ async def _cut_off(url: str, folder: Path) -> None:
 async def _locked(url: str, folder: Path) -> None:
     rate, rounds, away = (4.0, 2, 120 * SECOND) if LONG else (40.0, 1, 60 * SECOND)
     figures = Figures(
-        "T12", "SQLite", f"another program locks the database file for {away} of simulated time, {rounds} times"
+        "T12",
+        "SQLite",
+        f"another program locks the database file for {exact(away)} of simulated time; rounds: {rounds}",
     )
     downs = []
     async with plant(folder, url, jobs(), rate=rate, lease=12, drain=600) as running:
@@ -178,4 +180,4 @@ async def _judge(running: Plant, figures: Figures, downs: list[Down]) -> None:
     verdict = await running.verdict(RECOVERS, longest_run=10 * SECOND, downs=downs)
     if LONG and downs:  # no scheduler died, so no run may have been taken over
         assert await running.ask("SELECT * FROM job_executions WHERE attempt > 1") == []
-    figures.record(verdict, f"{verdict.explained} recorded as missed, {running.repeats()} repeated deliveries")
+    figures.record(verdict, f"fires recorded as missed: {verdict.explained}; repeated deliveries: {running.repeats()}")

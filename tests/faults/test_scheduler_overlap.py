@@ -30,7 +30,9 @@ async def _long_runs(url: str, folder: Path) -> None:
     """A job fires every minute but takes three minutes. Skipped fires have a row with the reason."""
     rate, kills, lease = (10.0, 3, 6) if LONG else (80.0, 1, 40)
     figures = Figures(
-        "T21", kind(url), f"each run takes three periods; the scheduler is killed {kills} times during a run"
+        "T21",
+        kind(url),
+        f"each run of a job takes three times as long as the job's period; the scheduler is killed {kills} times during a run",
     )
     jobs = [Spec(name=f"slow_{n}", takes=180, category=f"lane_{n}") for n in range(4)]
     async with plant(folder, url, jobs, rate=rate, lease=lease, drain=1200) as running:
@@ -55,7 +57,8 @@ async def _long_runs(url: str, folder: Path) -> None:
         taken = sum(row["attempt"] > 1 for row in rows)
         figures.record(
             verdict,
-            f"{ran} runs, of which {taken} were taken over; {verdict.explained} fires skipped because of an overlap",
+            f"runs: {ran}, of which {taken} were taken over; fires skipped because the previous run had not ended:"
+            f" {verdict.explained}",
         )
         assert {row["status"] for row in rows} <= {"success", "skipped", "missed"}
         assert taken >= 1

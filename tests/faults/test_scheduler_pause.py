@@ -57,7 +57,9 @@ def endpoint(clock: FakeClock) -> Slow:
 async def test_pause_lets_no_waiting_run_of_the_batch_begin(
     house: House, clock: FakeClock, endpoint: Slow, database_url: str
 ) -> None:
-    figures = Figures("T22", kind(database_url), f"a pause begins while {COUNT} jobs wait for {PLACES} slots")
+    figures = Figures(
+        "T22", kind(database_url), f"a pause of all jobs begins while {COUNT} jobs wait for {PLACES} slots"
+    )
     scheduler = house.scheduler(*(declared(endpoint, f"job_{n}", "*/30 * * * *") for n in range(COUNT)))
     await _open_batch(scheduler, clock, T0 + 30 * MINUTE)
     await _work_off(endpoint, clock, rounds=10)
@@ -75,7 +77,7 @@ async def test_pause_lets_no_waiting_run_of_the_batch_begin(
     rules = Rules(read_at=clock.now() + DAY, epsilon=MINUTE, paused=(Span(paused, resumed),))
     verdict = await judged(house, endpoint, targets, rules)
     figures.record(
-        verdict, f"{before} jobs had started; {verdict.explained} were skipped with a reason; none started later"
+        verdict, f"{before} jobs had started before; the other {verdict.explained} jobs were skipped with a reason"
     )
     assert before == 11 * PLACES
     assert verdict.explained == COUNT - before
@@ -86,7 +88,7 @@ async def test_end_of_the_window_lets_no_waiting_run_of_the_batch_begin(
     house: House, clock: FakeClock, endpoint: Slow, database_url: str
 ) -> None:
     figures = Figures(
-        "T22", kind(database_url), f"the window of {COUNT} jobs closes while they wait for {PLACES} slots"
+        "T22", kind(database_url), f"the time window of {COUNT} jobs ends while they wait for {PLACES} slots"
     )
     window = Window(opens=time(12, 30), lasts=timedelta(minutes=10))
     registry = JobRegistry(windows={"batch": window})
@@ -110,7 +112,7 @@ async def test_end_of_the_window_lets_no_waiting_run_of_the_batch_begin(
     rules = Rules(read_at=clock.now() + DAY, epsilon=MINUTE, closed=(Span(closes, opens + DAY),))
     verdict = await judged(house, endpoint, targets, rules)
     figures.record(
-        verdict, f"{before} jobs had started; {verdict.explained} were skipped with a reason; none started later"
+        verdict, f"{before} jobs had started before; the other {verdict.explained} jobs were skipped with a reason"
     )
     assert before == 11 * PLACES
     assert len(endpoint.receipts) == before + COUNT

@@ -52,5 +52,6 @@ async def _killed(url: str, folder: Path) -> None:
         abandoned = await running.ask("SELECT id FROM job_executions WHERE status = 'abandoned'")
         assert abandoned == []
         figures.record_bare(
-            held, f"the runs were taken over {took:.2f} s after the kill; the lease was {LEASE / RATE:.0f} s"
+            held,
+            f"the other scheduler took over the runs within {took:.2f} s of the kill; a lease lasted {LEASE / RATE:.0f} s",
         )

@@ -51,8 +51,8 @@ async def _goes_out(url: str, folder: Path) -> None:
         assert (counted["total_destinatarios"], counted["enviados"]) == (people, ends.count(End.DELIVERED))
         if End.PARKED not in ends:
             await office.until("it is concluded", lambda: _is_concluded(office, id))
-        note = f"{office.killed} kills of workers; {ends.count(End.PARKED)} messages parked; "
-        note += f"{given_up} messages given up after three kills, then revived"
+        note = f"kills of workers: {office.killed}; messages left for a person's decision: {ends.count(End.PARKED)}; "
+        note += f"messages given up after three kills and then retried: {given_up}"
         figures.record_items(await tally(office, left), note)
 
 

@@ -29,9 +29,11 @@ async def _restored(url: str, folder: Path, *, lost: bool) -> None:
     happened since the backup.
     """
     messages = 210 if LONG else 18
-    old = "the replaced database is lost" if lost else "the replaced database can be read"
+    old = "the replaced database is lost" if lost else "the replaced database can still be read"
     figures = Figures(
-        "T40", kind(url), f"a backup taken while {messages} messages are sent is restored after all were sent; {old}"
+        "T40",
+        kind(url),
+        f"a backup is made while {messages} messages are sent, and is restored after all were sent; {old}",
     )
     slowly: dict[str, Any] = {"lease": 15, "at_a_time": 1, "at_rest": {"lost_answers": 0.2}}
     async with sending_workers(folder, url, doctors=messages + 2, rate=RATE, **slowly) as office:
@@ -65,7 +67,10 @@ async def _restored(url: str, folder: Path, *, lost: bool) -> None:
         assert ends[refused] in (End.FAILED, End.CANCELLED)
         assert {end for id, end in ends.items() if id != refused} == {End.DELIVERED}
         office.accepted = [each for each in office.accepted if each.id != refused]
-        note = f"{waiting} messages were unsent in the backup, and none was sent twice; a later opt-out was obeyed"
+        note = (
+            f"the backup contained {waiting} unsent messages; no message was sent twice;"
+            " an opt-out that arrived after the backup was obeyed"
+        )
         figures.record_items(await tally(office, left), note)
 
 

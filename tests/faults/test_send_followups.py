@@ -47,7 +47,10 @@ class People:
 async def _storm(url: str, folder: Path) -> None:
     each, silent = (12, 150) if LONG else (1, 8)
     doctors = 8 * each + silent
-    done = f"three follow-ups to {doctors} doctors; jobs and workers are killed repeatedly, one answer in five is lost"
+    done = (
+        f"Julia sends up to three follow-ups to each of {doctors} doctors; jobs and workers are killed repeatedly,"
+        " and a fifth of the gateway's answers is lost"
+    )
     figures, chance = Figures("T39", kind(url), done), random.Random(20260316)
     pause = (0.3, 1.0) if LONG else (1.0, 3.0)
     async with sending_workers(folder, url, doctors=doctors, rate=RATE, lease=15) as office:
@@ -71,7 +74,9 @@ async def _storm(url: str, folder: Path) -> None:
         parked = sum(row["envio_estado"] == "parked" for row in (await office.rows()).values())
         assert tally.lost <= parked
         lost = sum(row["answer"] != "answered" for row in await office.receipts())
-        figures.record_items(tally, f"{office.killed} kills; {lost} answers lost; {parked} messages parked")
+        figures.record_items(
+            tally, f"kills: {office.killed}; lost answers: {lost}; messages left for a person's decision: {parked}"
+        )
 
 
 async def _open_conversations(office: SendingWorkers) -> None:

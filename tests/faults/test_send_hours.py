@@ -29,7 +29,7 @@ async def test_pause_and_end_of_day_stop_a_batch_that_continues_afterwards(
 
 async def _run(url: str, folder: Path) -> None:
     messages = 5_000 if LONG else 80
-    done = f"a pause and the end of the sending hours begin while {messages} messages are sent"
+    done = f"while {messages} messages are sent, a pause begins, and later the sending hours end"
     figures = Figures("T22", kind(url), done)
     # A limit per second, so that some messages are left when the day ends, however fast the machine is.
     async with sending_workers(folder, url, doctors=messages, origin=EVENING, most=messages // 7, per=1.0) as office:
@@ -50,7 +50,10 @@ async def _run(url: str, folder: Path) -> None:
         assert set((await office.ends()).values()) == {End.DELIVERED}
         last = max(each.at for each in left if each.at < CLOSES)
         early = (CLOSES - last).total_seconds()
-        note = f"the last message left {early:.1f} s before the end of the hours; {messages - at_night} followed on the next day"
+        note = (
+            f"the last message of the day was sent {early:.1f} s before the sending hours ended;"
+            f" messages sent on the next day: {messages - at_night}"
+        )
         figures.record_items(await tally(office, left), note)
 
 

@@ -34,7 +34,7 @@ async def _incident(url: str, folder: Path) -> None:
     figures = Figures(
         "incident",
         kind(url),
-        "no worker sends 50 due messages; later a worker starts, and WhatsApp restricts the number",
+        "50 messages become due while no worker runs; then a worker starts, and WhatsApp restricts the number",
     )
     async with sending_workers(folder, url, doctors=50, rate=RATE, most=None, lease=60) as office:
         await write(office.work.database, PACED)
@@ -64,7 +64,8 @@ async def _incident(url: str, folder: Path) -> None:
         assert counted["enviados"] == len(instants)  # messages sent, not messages enqueued
         assert datetime.fromisoformat(refusals[0]["at"]) > instants[-1]
         note = (
-            f"alert after {alerted_after.total_seconds():.0f} s; sends {min(gaps):.0f} s apart; none after the refusal"
+            f"an alert was sent after {alerted_after.total_seconds():.0f} s; shortest time between two sends: {min(gaps):.0f} s;"
+            " no send followed WhatsApp's refusal"
         )
         figures.record_bare(50, note)
 

@@ -26,7 +26,9 @@ async def test_gateway_with_wrong_answers_gets_no_send_twice_and_a_ban_is_final(
 async def _lies(url: str, folder: Path) -> None:
     messages = 1_200 if LONG else 24
     figures = Figures(
-        "T43", kind(url), f"{messages} sends through a gateway that gives false answers; then WhatsApp bans the number"
+        "T43",
+        kind(url),
+        f"{messages} messages are sent through a gateway that gives false answers; then WhatsApp bans the number",
     )
     async with sending_workers(
         folder, url, doctors=messages, rate=RATE, lease=15, hears=True, instances=(OTHER,), at_rest=LIES
@@ -53,7 +55,7 @@ async def _lies(url: str, folder: Path) -> None:
         tried = _since(banned_at, await office.refusals())
         await office.until("every event is processed", lambda: _is_quiet(office))
         await _assert_recorded_once(office)
-        note = f"{len(tried)} sends with the banned number before Julia knew of the ban; {given_up} messages given up"
+        note = f"sends from the banned number before Julia noticed the ban: {len(tried)}; messages given up: {given_up}"
         figures.record_items(await tally(office, left), note)
 
 

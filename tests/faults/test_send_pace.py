@@ -27,7 +27,7 @@ async def test_many_messages_are_sent_at_the_pace_of_the_limit_and_no_window_exc
 
 async def _pace(url: str, folder: Path) -> None:
     messages = MOST * WINDOWS + MOST // 3
-    done = f"{messages} messages are due at once in {PROCESSES} processes; the limit is {MOST} in {PER:g} s"
+    done = f"{PROCESSES} processes send {messages} messages that are due at once; the limit is {MOST} messages in {PER:g} s"
     figures = Figures("T36", kind(url), done)
     async with sending_workers(folder, url, doctors=messages, most=MOST, per=PER) as office:
         await office.begin_until_up(PROCESSES)
@@ -44,7 +44,9 @@ async def _pace(url: str, folder: Path) -> None:
         used = PER * len(cycles) / sum(cycles)
         assert used >= (0.95 if LONG else 0.2)  # in a short window the delays of a busy machine dominate
         became, alone = await tally(office, left), f"; {await _measure_latency(office)}" if LONG else ""
-        figures.record_items(became, f"no period above the limit, {used:.0%} of it used{alone}")
+        figures.record_items(
+            became, f"no period of {PER:g} s exceeded the limit; used share of the limit: {used:.0%}{alone}"
+        )
 
 
 async def _measure_latency(office: SendingWorkers) -> str:
@@ -61,4 +63,4 @@ async def _measure_latency(office: SendingWorkers) -> str:
     )
     slowest = took[len(took) * 99 // 100]
     assert slowest < 1
-    return f"a single message: sent after p50 {took[len(took) // 2]:.2f} s, p99 {slowest:.2f} s"
+    return f"time until a single message is sent: p50 {took[len(took) // 2]:.2f} s, p99 {slowest:.2f} s"

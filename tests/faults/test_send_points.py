@@ -30,7 +30,11 @@ async def test_sender_that_exits_at_any_point_neither_repeats_nor_loses_a_messag
 
 
 async def _sweep(url: str, folder: Path) -> None:
-    figures = Figures("T02, T39", kind(url), "a worker exits (os._exit) at each step of a send, and answers are lost")
+    figures = Figures(
+        "T02, T39",
+        kind(url),
+        "workers exit (`os._exit`) at different steps of a send, and answers of the gateway are lost",
+    )
     async with sending_workers(folder, url, doctors=600 if LONG else 40, rate=RATE, lease=15) as office:
         reached = [await _die_at(office, point, lost) for lost, points in STEPS.items() for point in points]
         await office.behave(lost_answers=0.5 if LONG else 0)
@@ -40,7 +44,7 @@ async def _sweep(url: str, folder: Path) -> None:
         left = await office.judge()
         assert set((await office.ends()).values()) <= {End.DELIVERED, End.PARKED}
         gone = [*reached, *(point for point in more if point is not None)]
-        note = f"exited at {len(gone)} of {len(reached) + len(more)} steps; {given_up} messages given up and revived"
+        note = f"workers exited at {len(gone)} of {len(reached) + len(more)} steps; messages given up and then retried: {given_up}"
         figures.record_items(await tally(office, left), note)
 
 

@@ -36,7 +36,10 @@ async def test_kills_in_the_morning_neither_repeat_nor_lose_an_answer(places: Ma
 async def _storm(url: str, folder: Path) -> None:
     each, silent = (20, 150) if LONG else (2, 8)
     doctors = 2 * each + silent
-    done = f"answers to {doctors} doctors in the morning; job and workers are killed repeatedly, one answer in five is lost"
+    done = (
+        f"in the morning, Julia answers {doctors} doctors who wrote at night; job and workers are killed repeatedly,"
+        " and a fifth of the gateway's answers is lost"
+    )
     figures, chance = Figures("T39", kind(url), done), random.Random(20260312)
     pause = (0.3, 1.0) if LONG else (1.0, 3.0)
     async with sending_workers(folder, url, doctors=doctors, rate=RATE, origin=NIGHT, lease=15) as office:
@@ -60,7 +63,9 @@ async def _storm(url: str, folder: Path) -> None:
         parked = sum(row["envio_estado"] == "parked" for row in (await office.rows()).values())
         assert tally.lost == 0
         lost = sum(row["answer"] != "answered" for row in await office.receipts())
-        figures.record_items(tally, f"{office.killed} kills; {lost} answers lost; {parked} messages parked")
+        figures.record_items(
+            tally, f"kills: {office.killed}; lost answers: {lost}; messages left for a person's decision: {parked}"
+        )
 
 
 async def _opt_out(office: SendingWorkers, id: str, phone: str) -> datetime:

@@ -21,7 +21,9 @@ async def test_lost_answers_and_a_storm_of_kills_double_and_lose_no_message(plac
 
 async def _storm(url: str, folder: Path) -> None:
     messages, pause = (1_500, (0.3, 1.5)) if LONG else (30, (0.2, 0.6))
-    done = f"10 to 50 % of the answers to {messages} sends are lost, and workers are killed repeatedly"
+    done = (
+        f"workers that send {messages} messages are killed repeatedly, and 10 to 50 % of the gateway's answers are lost"
+    )
     figures, chance, shares = Figures("T39", kind(url), done), random.Random(20260311), (0.1, 0.3, 0.5)
     async with sending_workers(folder, url, doctors=messages, rate=RATE, lease=15) as office:
         campaign, part = await office.campaign(), messages // len(shares)
@@ -40,7 +42,8 @@ async def _storm(url: str, folder: Path) -> None:
         sent = [row for row in (await office.rows()).values() if row["status"] == "enviada"]
         assert counted["enviados"] == sum(row["campanha_id"] == campaign for row in sent)
         lost = sum(each["answer"] != "answered" for each in await office.receipts())
-        kills = f"{office.killed} kills of workers; {lost} answers lost; {ends[End.PARKED]} messages parked"
+        kills = f"kills of workers: {office.killed}; lost answers: {lost}; "
+        kills += f"messages left for a person's decision: {ends[End.PARKED]}"
         figures.record_items(
-            await tally(office, left), f"{kills}; {given_up} messages given up after three kills, then revived"
+            await tally(office, left), f"{kills}; messages given up after three kills and then retried: {given_up}"
         )

@@ -122,7 +122,7 @@ async def watched(
 
 
 async def test_stopped_child_is_found_killed_and_replaced_without_its_sibling() -> None:
-    figures = Figures("T28", "–", "SIGSTOP of a small child whose limit is two seconds")
+    figures = Figures("T28", "–", "a small child process whose limit is two seconds is stopped (SIGSTOP)")
     async with watched(worker=LIVING + WAITS, api=LIVING + WAITS) as tree:
         await tree.ready("worker")
         await tree.ready("api")
@@ -144,11 +144,13 @@ async def test_stopped_child_is_found_killed_and_replaced_without_its_sibling() 
             -9,
         )
         assert "stopped" in restart.detail
-        figures.record_bare(1, f"replaced {took:.1f} s after it was stopped")
+        figures.record_bare(1, f"the process was replaced after {took:.1f} s")
 
 
 async def test_child_that_holds_its_interpreter_is_found_with_its_stack() -> None:
-    figures = Figures("T25", "–", "an endless regular expression in a small child whose limit is two seconds")
+    figures = Figures(
+        "T25", "–", "an endless regular expression blocks a small child process whose limit is two seconds"
+    )
     async with watched(worker=LIVING + HOLDS) as tree:
         await tree.ready("worker", times=2)
         first = tree.notes.restarts[0]
@@ -162,7 +164,7 @@ async def test_child_that_holds_its_interpreter_is_found_with_its_stack() -> Non
         assert "re/__init__.py" in ended.stack
         assert first.stack.startswith(ended.stack)
         assert not [line for line in tree.lines if "File " in line]
-        figures.record_bare(1, "its stack names the line")
+        figures.record_bare(1, "the stack names the line that blocked the process")
 
 
 @contextmanager
@@ -249,7 +251,7 @@ async def test_parent_that_was_itself_suspended_blames_no_child() -> None:
 async def test_crash_loop_raises_one_alarm_and_retries_forever_beside_the_others(
     tmp_path: Path,
 ) -> None:
-    figures = Figures("T28", "–", "a small child that ends as often as it is started")
+    figures = Figures("T28", "–", "a small child process ends each time it is started")
     mended = tmp_path / "mended"
     broken = f"import os, sys\nif not os.path.exists({str(mended)!r}): sys.exit(3)\n"
     async with watched(broken=broken + LIVING + WAITS, fine=LIVING + WAITS) as tree:
@@ -268,11 +270,11 @@ async def test_crash_loop_raises_one_alarm_and_retries_forever_beside_the_others
         await tree.ready("broken")
         tree.family.budget = replace(BUDGET, window=timedelta(milliseconds=200))  # as if ten minutes had passed
         await tree.heard(ChildRecovered)
-        figures.record_bare(len(waits), "one alarm; mended, it came back by itself")
+        figures.record_bare(len(waits), "one alert was raised; after the repair, the process worked again")
 
 
 async def test_child_that_asks_for_a_restart_gets_it_at_once_without_an_alarm(tmp_path: Path) -> None:
-    figures = Figures("T26", "–", f"exit {EXIT_AGAIN}")
+    figures = Figures("T26", "–", f"a small child process exits with code {EXIT_AGAIN}")
     worked = Budget(base=timedelta(hours=1), cap=timedelta(hours=1), too_young=timedelta(0))
     path = str(tmp_path / "once")
     again = f"if not os.path.exists({path!r}):\n    open({path!r}, 'w').close()\n    sys.exit({EXIT_AGAIN})\n"
@@ -281,7 +283,7 @@ async def test_child_that_asks_for_a_restart_gets_it_at_once_without_an_alarm(tm
         (ended,) = tree.events.of(ChildEnded)
         assert (ended.exit_code, ended.again_in) == (EXIT_AGAIN, timedelta(0))
         assert tree.notes.restarts == []
-        figures.record_bare(1, "started again without a wait")
+        figures.record_bare(1, "the process was restarted immediately")
 
 
 async def test_configuration_that_never_worked_ends_the_family_with_its_code() -> None:

@@ -120,7 +120,10 @@ async def _polls(url: str, folder: Path) -> None:
     lease, drain, poll, short, long = (
         (30.0, 60.0, 28.0, 40.0, 45.0) if LONG else (3 * slow, 300.0, 300.0, 4 * slow, 5 * slow)
     )
-    done = f"SIGTERM while a poll takes {poll:g} s and handlers take {short:.0f} and {long:.0f} s; lease {lease:.0f} s"
+    done = (
+        f"a worker gets SIGTERM while a poll takes {poll:g} s and handlers take {short:.0f} and {long:.0f} s;"
+        f" a lease lasts {lease:.0f} s"
+    )
     figures = Figures("stop", kind(url), done)
     async with place(folder, url, lease=lease, poll=poll) as running:
         for number in range(10):
@@ -131,7 +134,9 @@ async def _polls(url: str, folder: Path) -> None:
         running.begin("worker")  # the second worker would take over items that the first worker loses
         took = await end(stopping)
         tally = await running.tally()
-        figures.record_items(tally, f"ended after {took:.1f} s; crashes {await _crashes(running)}")
+        figures.record_items(
+            tally, f"the process ended {took:.1f} s after the signal; crashes: {await _crashes(running)}"
+        )
         assert (tally.lost, tally.doubled, tally.in_vain) == (0, 0, 0)
         assert await _crashes(running) == 0
         # The process waited neither for the rest of the poll nor for the whole drain.
@@ -151,7 +156,7 @@ async def _hangs(url: str, folder: Path) -> None:
     production: the ping hangs for 10 s, the run's lease is 6 s, and the drain may take 30 s.
     """
     seconds = 25.0 if LONG else 12.0
-    figures = Figures("stop", kind(url), f"SIGTERM to a scheduler while a ping hangs and a run takes {seconds:g} s")
+    figures = Figures("stop", kind(url), f"a scheduler gets SIGTERM while a ping hangs and a run takes {seconds:g} s")
     async with place(folder, url, run=seconds) as running, _silence() as one, _silence() as another:
         await running.work.scheduler().dispatcher.tick()
         # A fire is due, so the first scheduler that is up starts it at once.
@@ -167,7 +172,7 @@ async def _hangs(url: str, folder: Path) -> None:
         begun, effects = running.notes("begin")["report"], running.notes("effect")["report"]
         lost = sum(row["status"] != "success" for row in rows)
         tally = Tally(items=1, lost=lost, doubled=max(0, effects - 1), effects=effects, in_vain=begun - 1)
-        figures.record_items(tally, f"ended after {took:.1f} s")
+        figures.record_items(tally, f"the process ended {took:.1f} s after the signal")
         assert rows == [{"status": "success", "attempt": 1}]
         assert (begun, effects) == (1, 1)
         assert took <= seconds + EXIT_MARGIN.total_seconds() / 2 * slowness()
@@ -206,7 +211,7 @@ async def test_handler_longer_than_the_drain_is_released_and_no_process_killed(
 
 async def _hands_back(url: str, folder: Path) -> None:
     drain, tick = (30.0, 50.0) if LONG else (6 * slowness(), 300.0)
-    done = f"SIGTERM to `batuta up` while a handler takes 200 s and ticks take {tick:g} s; drain {drain:.0f} s"
+    done = f"`batuta up` gets SIGTERM while a handler takes 200 s and ticks take {tick:g} s; `BATUTA_DRAIN_SECONDS` is {drain:.0f}"
     figures = Figures("stop", kind(url), done)
     async with place(folder, url, poll=tick, tick=tick, request=drain / 2) as running, httpx2.AsyncClient() as client:
         for number in range(5):
@@ -222,8 +227,12 @@ async def _hands_back(url: str, folder: Path) -> None:
         handed_back = sum(row == {"status": "queued", "attempts": 0, "crashes": 0, "lease_until": None} for row in rows)
         killed = [fact["event"] for fact in up.facts() if "killed" in fact["event"]]
         tally = Tally(items=5, lost=5 - handed_back, doubled=0, effects=0, in_vain=running.notes("begin").total() - 5)
-        seen = f"all handed back {took:.1f} s after the signal" if handed_back == 5 else f"{handed_back} handed back"
-        figures.record_items(tally, f"{seen}, {len(killed)} processes killed, crashes {await _crashes(running)}")
+        seen = (
+            f"all tasks were handed back {took:.1f} s after the signal"
+            if handed_back == 5
+            else f"tasks handed back: {handed_back}"
+        )
+        figures.record_items(tally, f"{seen}; processes killed: {len(killed)}; crashes: {await _crashes(running)}")
         assert handed_back == 5, rows
         assert killed == []
         assert running.notes("drain").total() == 1  # the slow tick was cancelled, and its loop was drained
@@ -250,8 +259,10 @@ async def test_hanging_database_and_deaf_handlers_hold_no_process_beyond_its_mar
 
 async def _hangs_up(url: str, folder: Path, *, is_uncancellable: bool = False) -> None:
     drain = 30.0 if LONG else 3.0
-    beside = ", a handler and a drain that ignore their cancellation" if is_uncancellable else ""
-    figures = Figures("stop", kind(url), f"SIGTERM to a worker whose database hangs{beside}; drain {drain:.0f} s")
+    beside = ", and whose handler and drain ignore their cancellation," if is_uncancellable else ""
+    figures = Figures(
+        "stop", kind(url), f"a worker whose database hangs{beside} gets SIGTERM; `BATUTA_DRAIN_SECONDS` is {drain:.0f}"
+    )
     at = urlsplit(url)
     assert at.port is not None
     async with (
@@ -266,5 +277,5 @@ async def _hangs_up(url: str, folder: Path, *, is_uncancellable: bool = False) -
         await running.until("the handler runs", lambda: running.notes("begin"))
         between.freeze()
         took = await end(worker)
-        figures.record_bare(1, f"ended after {took:.1f} s")
+        figures.record_bare(1, f"the process ended {took:.1f} s after the signal")
         assert took <= drain + EXIT_MARGIN.total_seconds() * slowness()

@@ -79,7 +79,7 @@ def replaced(running: Tree, role: str, before: int, began: float) -> float:
 
 
 def test_stopped_api_scheduler_and_worker_are_found_killed_and_replaced(tmp_path: Path) -> None:
-    figures = Figures("T28", "SQLite", "SIGSTOP of api, scheduler and worker")
+    figures = Figures("T28", "SQLite", "API, scheduler and worker are stopped at the same time (SIGSTOP)")
     with plant(tmp_path) as running:
         before = ready(running)
         until("each has a heartbeat", lambda: _with_heartbeat(tmp_path) >= {before[role] for role in ROLES})
@@ -95,7 +95,7 @@ def test_stopped_api_scheduler_and_worker_are_found_killed_and_replaced(tmp_path
         facts = [fact for fact in running.facts() if fact["event"].startswith("[WATCHDOG]")]
         assert {fact.get("role") for fact in facts} >= set(ROLES)  # a slow process also reports itself, without a role
         assert running.end() == 0
-    figures.record_bare(3, ", ".join(f"{role} replaced in {seconds:.1f} s" for role, seconds in took.items()))
+    figures.record_bare(3, "; ".join(f"{role} was replaced after {seconds:.1f} s" for role, seconds in took.items()))
     assert not LONG or max(took.values()) <= REPLACED_WITHIN
 
 
@@ -112,7 +112,7 @@ def _stalls(folder: Path, pids: set[int]) -> list[tuple[Any, ...]]:
 
 async def test_work_continues_while_one_of_two_workers_is_stopped(tmp_path: Path) -> None:
     many = 2000 if LONG else 120
-    figures = Figures("T28", "SQLite", f"SIGSTOP of one of two workers with {many} tasks before them")
+    figures = Figures("T28", "SQLite", f"one of two workers that run {many} tasks is stopped (SIGSTOP)")
     with plant(tmp_path, "--workers", "2") as running:
         ready(running)
         until("two workers", lambda: len(running.families().get("worker", [])) == 2)
@@ -123,7 +123,7 @@ async def test_work_continues_while_one_of_two_workers_is_stopped(tmp_path: Path
         marks = (tmp_path / "marks").read_text().split()
         lost = set(map(str, range(many))) - set(marks)
         assert running.end() == 0
-    figures.record_bare(many, f"repeated {len(marks) - len(set(marks))}", wrong=len(lost))
+    figures.record_bare(many, f"repeated tasks: {len(marks) - len(set(marks))}", wrong=len(lost))
     assert lost == set()
 
 
@@ -132,8 +132,10 @@ async def test_task_that_blocks_its_worker_is_found_and_other_tasks_run_again(
     tmp_path: Path, test: str, ill: str
 ) -> None:
     limit, many = (15.0, 200) if LONG else (3.0, 20)
-    what = {"sleeps": "time.sleep(600)", "matches": "an endless regular expression"}[ill]
-    figures = Figures(test, "SQLite", f"{what} in a task under `batuta up`; limit {limit:g} s")
+    what = {"sleeps": "`time.sleep(600)`", "matches": "an endless regular expression"}[ill]
+    figures = Figures(
+        test, "SQLite", f"under `batuta up`, a task blocks its process with {what}; the limit is {limit:g} s"
+    )
     with plant(tmp_path, BATUTA_BLOCKED_SECONDS=f"{limit:g}", BATUTA_WATCHDOG_SECONDS="20") as running:
         before = ready(running)
         await _enqueue(tmp_path, many // 2, ill)
@@ -151,7 +153,7 @@ async def test_task_that_blocks_its_worker_is_found_and_other_tasks_run_again(
         assert running.children()["api"] == before["api"]
         assert running.end() == 0
     figures.record_bare(
-        many + 1, f"process ended after {found:.1f} s; the next one worked after {again:.1f} s", wrong=len(lost)
+        many + 1, f"the process ended after {found:.1f} s; the next process worked after {again:.1f} s", wrong=len(lost)
     )
     assert lost == set()
     assert not LONG or (found <= 20 and again <= 30)
@@ -159,7 +161,7 @@ async def test_task_that_blocks_its_worker_is_found_and_other_tasks_run_again(
 
 async def test_killed_single_process_loses_no_task_and_the_next_one_recovers_its_work(tmp_path: Path) -> None:
     many = 2000 if LONG else 40
-    figures = Figures("T09", "SQLite", f"kill -9 of `batuta up --one-process` with {many} tasks before it")
+    figures = Figures("T09", "SQLite", f"`batuta up --one-process` is killed and restarted while {many} tasks wait")
     with plant(tmp_path, "--one-process") as running:
         until("it serves", running.is_up)
         assert running.families() == {}
@@ -173,7 +175,7 @@ async def test_killed_single_process_loses_no_task_and_the_next_one_recovers_its
         until("each role beats", lambda: set(read(tmp_path, f"{names}{second.process.pid}")) == {(r,) for r in ROLES})
         assert second.end() == 0
     lost = set(map(str, range(many))) - _marks(tmp_path)
-    figures.record_bare(many, "one process", wrong=len(lost))
+    figures.record_bare(many, wrong=len(lost))
     assert lost == set()
 
 
@@ -206,7 +208,7 @@ def _open_tasks(folder: Path) -> int | None:
 
 
 def test_no_process_outlives_a_killed_parent_and_the_next_one_serves_at_once(tmp_path: Path) -> None:
-    figures = Figures("T09", "SQLite", "kill -9 of the parent, and `batuta up` again")
+    figures = Figures("T09", "SQLite", "the parent of `batuta up` is killed, and `batuta up` is started again")
     with plant(tmp_path) as running:
         children = ready(running)
         until("the worker has a child of its own", (tmp_path / "grandchild").exists)
@@ -223,7 +225,9 @@ def test_no_process_outlives_a_killed_parent_and_the_next_one_serves_at_once(tmp
             serves = time.monotonic() - began
             ready(second)
             assert second.end() == 0
-    figures.record_bare(len(all_of_them), f"gone after {gone:.2f} s, serving after {serves:.1f} s")
+    figures.record_bare(
+        len(all_of_them), f"all processes ended after {gone:.2f} s; a new parent was ready after {serves:.1f} s"
+    )
     assert not LONG or (gone <= 2 and serves <= 30)
 
 
@@ -241,7 +245,7 @@ def test_kernel_ends_the_children_when_the_orphan_reaper_is_killed_too(tmp_path:
 
 @pytest.mark.skipif(not LONG, reason="its waits are those of an installation")
 def test_crash_loop_raises_an_alert_and_recovers_by_itself(tmp_path: Path) -> None:
-    figures = Figures("T28", "SQLite", "a role that ends as often as it is started")
+    figures = Figures("T28", "SQLite", "the process of one role ends each time it is started")
     (tmp_path / "broken").touch()
     (tmp_path / "words").mkdir()
     for language in ("en", "pt_BR"):
@@ -261,7 +265,10 @@ def test_crash_loop_raises_an_alert_and_recovers_by_itself(tmp_path: Path) -> No
         (tmp_path / "broken").unlink()
         until("it lives", lambda: ready_again(running, "flaky", 0))
         assert running.end() == 0
-    figures.record_bare(5, f"found after {looping:.0f} s, reported after {alert:.0f} s, neighbours untouched")
+    figures.record_bare(
+        5,
+        f"the crash loop was found after {looping:.0f} s and reported after {alert:.0f} s; the other processes continued",
+    )
 
 
 def _alerts(folder: Path) -> list[tuple[Any, ...]]:

@@ -38,8 +38,8 @@ async def _is_recorded(office: TelegramOffice) -> bool:
 
 
 async def _blocks(test: str, way: str, code: int, url: str, folder: Path) -> None:
-    what = {"bloqueia": "time.sleep(600)", "expressao": "an endless regular expression"}[way]
-    figures = Figures(test, kind(url), f"Telegram: {what} in a call that one of three accounts makes")
+    what = {"bloqueia": "`time.sleep(600)`", "expressao": "an endless regular expression"}[way]
+    figures = Figures(test, kind(url), f"Telegram: a call of one of three accounts blocks the process with {what}")
     # The watchdog thread measures with the machine's clock, so only the waits after it are shorter.
     blocked, rate = (15.0, 1.0) if LONG else (3.0, 5.0)
     async with telegram_office(folder, url, accounts=3, doctors=40, rate=rate, blocked=blocked) as office:
@@ -56,7 +56,8 @@ async def _blocks(test: str, way: str, code: int, url: str, folder: Path) -> Non
         await office.until_sent()
         tally = await office.tally()
         figures.record_items(
-            tally, f"ended after {found:.1f} s, with its stack; the next process worked after {serving:.1f} s"
+            tally,
+            f"the process logged its stack and ended after {found:.1f} s; the next process worked after {serving:.1f} s",
         )
         await until("the restart is recorded", lambda: _is_recorded(office))
         (row,) = await office.restarts("blocked")
@@ -77,7 +78,9 @@ async def test_call_that_ignores_its_cancellation_is_replaced_with_its_process(
 
 async def _swallows(where: str, url: str, folder: Path) -> None:
     rate = 1.0 if LONG else 20.0
-    figures = Figures("T26", kind(url), f"Telegram: a {where} of one of three accounts ignores its cancellation")
+    figures = Figures(
+        "T26", kind(url), f"Telegram: a call of one of three accounts to {where} messages ignores its cancellation"
+    )
     # The limit of a send is the sum of its calls: 45 s here.
     limits = {"telegram_timeout_entity": 10, "telegram_timeout_send": 10, "telegram_timeout_media": 10}
     async with telegram_office(
@@ -98,7 +101,7 @@ async def _swallows(where: str, url: str, folder: Path) -> None:
         await office.until_sent()
         tally = await office.tally()
         figures.record_items(
-            tally, f"the process was replaced {serving:.1f} s after the call began; the limit of the call was 45 s"
+            tally, f"the process was replaced {serving:.1f} s after the call began; the time limit of the call was 45 s"
         )
         assert office.exits[0].code == EXIT_AGAIN
         assert len(await office.restarts("uncancellable")) == 1
@@ -128,7 +131,10 @@ async def _is_deaf(url: str, folder: Path) -> None:
         texts = [each["texto"] for each in await _inbox(office.julia.work.database)]
         doubled, lost = len(texts) - len(set(texts)), messages - len(set(texts))
         figures.record_bare(
-            messages, f"all messages were stored {found:.1f} s later; {doubled} doubled; no restart", wrong=lost
+            messages,
+            f"all messages were stored {found:.1f} s after the last one arrived;"
+            f" messages stored twice: {doubled}; no process restarted",
+            wrong=lost,
         )
         assert (lost, doubled, office.exits) == (0, 0, [])
         assert await office.connected(1)
@@ -166,6 +172,7 @@ async def test_stopped_worker_is_replaced_and_takes_its_sessions_back(julia_url:
             await until("the accounts are connected again", lambda: office.connected_since(until_now, 3))
             serving = time.monotonic() - began
         figures.record_bare(
-            1, f"process replaced after {replaced:.1f} s; all accounts were connected after {serving:.1f} s"
+            1,
+            f"the process was replaced after {replaced:.1f} s; all accounts were connected again after {serving:.1f} s",
         )
         assert replaced <= 40

@@ -41,8 +41,8 @@ async def test_lost_answers_and_a_killed_server_double_and_lose_no_message(julia
     figures = Figures(
         "T39",
         "Telegram",
-        f"the port of {ACCOUNTS} accounts sends {messages}; 30 % of the answers lost, the server killed -9 and half the"
-        " time without memory of random_ids",
+        f"{ACCOUNTS} accounts send {messages} messages; 30 % of the server's answers are lost; the server is killed, and half"
+        " of the time it forgets each message's `random_id`",
     )
     server, chance = Server(free_port(), tmp_path / "journal"), random.Random(20261117)
     await server.start()
@@ -65,7 +65,7 @@ async def test_lost_answers_and_a_killed_server_double_and_lose_no_message(julia
     lost, doubled = messages - len(counted), sum(each - 1 for each in counted.values())
     figures.record_items(
         Tally(items=messages, lost=lost, doubled=doubled, effects=counted.total(), in_vain=sender.unknown),
-        f"{server.killed - 1} kills, {sender.unknown} answers unknown, {sender.repeated} repetitions",
+        f"kills: {server.killed - 1}; sends without a known answer: {sender.unknown}; repeated sends: {sender.repeated}",
     )
     assert (lost, doubled) == (0, 0)
 

@@ -137,7 +137,8 @@ async def test_soak_has_no_hangs_no_losses_and_no_growth(places: dict[str, Path]
     figures = Figures(
         "soak",
         kind(url),
-        f"Telegram: {ACCOUNTS} accounts send {MESSAGES} messages with random faults, each one every {PACE:g} s",
+        f"Telegram: {ACCOUNTS} accounts send {MESSAGES} messages, each account one message every {PACE:g} s, while random faults"
+        " occur",
     )
     async with telegram_office(folder, url, accounts=ACCOUNTS, doctors=MESSAGES // PER_DOCTOR, rate=RATE) as office:
         office.start_worker()
@@ -161,9 +162,9 @@ async def test_soak_has_no_hangs_no_losses_and_no_growth(places: dict[str, Path]
         uptime = sum(nature.samples) / len(nature.samples)
         figures.record_items(
             tally,
-            f"{nature.struck} faults, {len(nature.kills)} kills of the server; hangs {sum(map(len, hangs))}; sends of"
-            f" accounts without a fault p50 {statistics.median(steady):.2f} s, p99 {p99(steady):.2f} s; uptime {uptime:.1%};"
-            f" recoveries by hand 0; all sent {healed:.0f} s after the last fault; {flat}",
+            f"faults: {nature.struck}; kills of the server: {len(nature.kills)}; hangs: {sum(map(len, hangs))}; latency of"
+            f" accounts without a fault: p50 {statistics.median(steady):.2f} s, p99 {p99(steady):.2f} s; uptime: {uptime:.1%};"
+            f" manual recoveries: 0; all messages were sent {healed:.0f} s after the last fault; {flat}",
         )
         assert (tally.lost, tally.doubled, states) == (0, 0, {"enviada/-": MESSAGES})
         assert (sum(map(len, hangs)), office.exits) == (0, [])

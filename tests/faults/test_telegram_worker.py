@@ -35,7 +35,7 @@ async def test_outage_of_the_network_is_logged_and_stops_neither_loops_nor_heart
 
 async def _outage(url: str, folder: Path) -> None:
     outage, rate = 20.0, 1.0 if LONG else 5.0
-    figures = Figures("S3.1", kind(url), f"Telegram: no network for {outage:.0f} s while messages wait")
+    figures = Figures("S3.1", kind(url), f"Telegram: the network is down for {outage:.0f} s while messages wait")
     async with telegram_office(folder, url, accounts=3, doctors=12, rate=rate) as office:
         async with proxy(office.server.port) as way:
             office.plan["port"] = way.port
@@ -57,8 +57,8 @@ async def _outage(url: str, folder: Path) -> None:
             assert max(beats, default=0.0) <= HEARTBEAT_EVERY.total_seconds() + 2
         figures.record_items(
             tally,
-            f"{timeouts} [TIMEOUT] lines, 0 restarts, heartbeats at most {max(beats, default=0.0):.1f} s apart;"
-            f" all sent {took * rate:.1f} s after the network returned",
+            f"timeouts in the log: {timeouts}; restarts: 0; longest time between two heartbeats: {max(beats, default=0.0):.1f} s;"
+            f" all messages were sent {took * rate:.1f} s after the network returned",
         )
 
 
@@ -69,7 +69,7 @@ async def test_loops_that_sleep_endlessly_are_restarted_while_the_heartbeat_cont
 async def _sleeps(url: str, folder: Path) -> None:
     rate = 1.0 if LONG else 20.0
     restart = Figures("S3.2", kind(url), "Telegram: all four loops hang at the same time")
-    beating = Figures("S3.3", kind(url), "Telegram: heartbeats while all four loops hang")
+    beating = Figures("S3.3", kind(url), "Telegram: the worker sends heartbeats while all four loops hang")
     async with telegram_office(folder, url, accounts=2, doctors=4, rate=rate) as office:
         office.start_worker()
         await until("the accounts are connected", lambda: office.connected(2))
@@ -94,10 +94,12 @@ async def _sleeps(url: str, folder: Path) -> None:
             assert max(found) <= STUCK_AFTER + MARGIN
             assert max(beats) <= HEARTBEAT_EVERY.total_seconds() + 2
         restart.record_bare(
-            4, f"each loop worked again within {max(found):.1f} s; stuck_after {STUCK_AFTER:g} s; no process ended"
+            4,
+            f"each loop worked again after at most {max(found):.1f} s (`stuck_after` is {STUCK_AFTER:g} s); no process ended",
         )
         beating.record_bare(
-            len(beats), f"heartbeats {statistics.median(beats):.1f} s apart, at most {max(beats):.1f} s"
+            len(beats),
+            f"time between two heartbeats: median {statistics.median(beats):.1f} s, longest {max(beats):.1f} s",
         )
 
 
@@ -115,7 +117,9 @@ async def test_messages_arrive_within_a_second(places: dict[str, Path]) -> None:
 
 async def _quickly(url: str, folder: Path) -> None:
     messages, slow = 1_000 if LONG else 50, slowness()
-    figures = Figures("S3.4", kind(url), f"Telegram: five messages at once, then {messages} one after the other")
+    figures = Figures(
+        "S3.4", kind(url), f"Telegram: five messages are sent at once, then {messages} messages one after the other"
+    )
     async with telegram_office(folder, url, accounts=5, doctors=messages + 10) as office:
         office.start_worker()
         await office.until_sent(await office.put(5))  # so that all accounts are connected
@@ -130,8 +134,8 @@ async def _quickly(url: str, folder: Path) -> None:
         seconds = await office.latencies(many)
         figures.record_items(
             await office.tally(),
-            f"five in at most {first[-1]:.2f} s; of {messages} p50 {statistics.median(seconds):.2f} s,"
-            f" p99 {p99(seconds):.2f} s, at most {seconds[-1]:.2f} s",
+            f"longest latency of the five messages: {first[-1]:.2f} s; latency of the {messages} messages:"
+            f" p50 {statistics.median(seconds):.2f} s, p99 {p99(seconds):.2f} s, longest {seconds[-1]:.2f} s",
         )
         assert first[-1] < 10 * slow
         assert p99(seconds) < (1 if LONG else 5 * slow)
@@ -143,7 +147,9 @@ async def test_a_hanging_account_does_not_slow_the_others(places: dict[str, Path
 
 async def _one_hangs(url: str, folder: Path) -> None:
     messages, waiting = (900, 100) if LONG else (45, 5)
-    figures = Figures("T42", kind(url), f"Telegram: one of ten accounts hangs while nine others send {messages}")
+    figures = Figures(
+        "T42", kind(url), f"Telegram: one of ten accounts hangs while the other nine send {messages} messages"
+    )
     async with telegram_office(folder, url, accounts=10, doctors=messages) as office:
         office.start_worker()
         await office.until_sent(await office.put(20))
@@ -152,7 +158,9 @@ async def _one_hangs(url: str, folder: Path) -> None:
         await office.put(waiting, office.accounts[:1])
         during = await _one_by_one(office, messages)
         calm, busy = p99(await office.latencies(before)), p99(await office.latencies(during))
-        figures.record_bare(len(during), f"latency p99 {calm:.2f} s before, and {busy:.2f} s while the account hangs")
+        figures.record_bare(
+            len(during), f"p99 of the latency: {calm:.2f} s before the hang, {busy:.2f} s during the hang"
+        )
         assert busy <= max(2 * calm, 0.5 if LONG else 5 * slowness())
 
 
@@ -174,10 +182,12 @@ async def test_accounts_that_hang_flood_or_are_logged_out_stop_alone(
 
 
 async def _accounts_fail(url: str, folder: Path, flood: int, rate: float) -> None:
-    done = (
-        f"Telegram: one account hangs, one is flooded for {flood} s, one has PEER_FLOOD, one is logged out, one works"
+    figures = Figures(
+        "T42",
+        kind(url),
+        f"Telegram: of five accounts, one hangs, one must wait for {flood} s (FLOOD_WAIT), one gets PEER_FLOOD,"
+        " one is logged out, and one works",
     )
-    figures = Figures("T42", kind(url), f"{done}; clock {rate:g} times as fast")
     async with telegram_office(folder, url, accounts=5, doctors=40, rate=rate) as office:
         hanging, flooded, spamming, revoked, healthy = office.accounts
         server = office.server
@@ -210,8 +220,8 @@ async def _accounts_fail(url: str, folder: Path, flood: int, rate: float) -> Non
         tally = await office.tally()
         figures.record_items(
             replace(tally, items=tally.items - 4, lost=tally.lost - 4),
-            f"dead client found after {found.total_seconds():.1f} s; {during} calls during the flood; 0 restarts; sends after"
-            f" PEER_FLOOD {calls - 2}; 4 messages wait for its end",
+            f"the hanging client was found after {found.total_seconds():.1f} s; calls during the FLOOD_WAIT: {during}; restarts: 0;"
+            f" sends after PEER_FLOOD: {calls - 2}; messages that wait for its end: 4",
         )
         assert (during, calls) == (0, 2)  # one call before, and one that met PEER_FLOOD
         assert (tally.lost, tally.doubled) == (4, 0)
@@ -250,9 +260,10 @@ async def _storm(url: str, folder: Path, forgets: bool) -> None:
     messages, kills, accounts = (1_000, 40, 50) if LONG else (30, 3, 5)
     lost: list[str] = [] if LONG else ["send_text"]  # the loss of other answers breaks connections, which takes time
     behaviour = {"lost_answers": 0.3, "lost_methods": lost, "forgets_random_ids": forgets}
-    memory = "; the server forgets the random_ids" if forgets else ""
+    memory = "; the server forgets each message's `random_id`" if forgets else ""
     done = (
-        f"Telegram: 30 % of the answers to {messages} sends are lost; worker and server are killed repeatedly{memory}"
+        f"Telegram: worker and server are killed repeatedly while {messages} messages are sent;"
+        f" 30 % of the server's answers are lost{memory}"
     )
     figures = Figures("T39", kind(url), done)
     # Each doctor receives two messages of the same account, so that their order can be compared: the number of doctors is
@@ -267,8 +278,8 @@ async def _storm(url: str, folder: Path, forgets: bool) -> None:
         states = await office.states()
         figures.record_items(
             tally,
-            f"{office.killed} kills of the worker, {office.server.killed} of the server; all messages were resolved"
-            f" {took:.0f} s after the last kill; {swapped} out of order",
+            f"kills: {office.killed} of the worker, {office.server.killed} of the server; the results of all messages were known"
+            f" {took:.0f} s after the last kill; messages out of order: {swapped}",
         )
         assert (tally.lost, tally.doubled, swapped) == (0, 0, 0)
         assert states == {"enviada/-": messages}

@@ -29,7 +29,7 @@ WITHIN = 1800.0
 async def test_one_doctor_gets_the_vacancy_and_the_others_learn_that_it_is_taken(places: dict[str, Path]) -> None:
     vacancies = 40 if LONG else 2
     for url, folder in one_of(places, "postgres").items():
-        what = f"{DOCTORS} doctors reserve each of {vacancies} vacancies; processes are killed before and after each commit"
+        what = f"{DOCTORS} doctors request each of {vacancies} vacancies; processes are killed shortly before and after commits"
         figures = Figures("T45", kind(url), what)
         settings = Settings(database_url=url, optout_journal=str(folder / "optouts"))
         async with (julia := build(settings)).work as work:
@@ -43,7 +43,7 @@ async def test_one_doctor_gets_the_vacancy_and_the_others_learn_that_it_is_taken
             for n in range(DOCTORS):
                 await add_doctor(work.database, f"55119{10_000_000 + n}")
             kills = await _until_all_answered(url, folder, vacancies * DOCTORS)
-            figures.record_items(await _judge(work.database, folder), f"{kills} kills")
+            figures.record_items(await _judge(work.database, folder), f"kills: {kills}")
 
 
 async def _until_all_answered(url: str, folder: Path, wanted: int) -> int:
