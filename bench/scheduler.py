@@ -37,12 +37,12 @@ async def figures(url: str, *, quick: bool) -> str:
     seconds = SECONDS / 4 if quick else SECONDS
     lines = [["what", "figure"]]
     lines.append(
-        [f"lateness of a fire, the whole catalogue, {seconds:.0f} simulated minutes", await catalogue(url, seconds)]
+        [f"lateness of a fire, all jobs of Julia, {seconds:.0f} simulated minutes", await catalogue(url, seconds)]
     )
     lines.append([f"{CROWD:,} in-process jobs due at one instant, opened and committed", await crowd(f"{url}")])
     alone, flooded = await live(url, 0, seconds), await live(url, FLOOD, seconds)
-    lines.append(["lateness of a live job, alone", alone])
-    lines.append([f"lateness of that job during a flood of {FLOOD} batch jobs a minute", flooded])
+    lines.append(["lateness of a live job while no batch jobs fire", alone])
+    lines.append([f"lateness of a live job while {FLOOD} batch jobs fire per minute", flooded])
     return markdown(lines)
 
 

@@ -152,7 +152,7 @@ async def together(contender: Contender, rows: Rows, seconds: float) -> Rates:
     def act() -> Awaitable[None]:
         return contender.insert_together([next(rows.fresh) for _ in range(TOGETHER)])
 
-    return {f"{TOGETHER} rows per transaction: rows": TOGETHER * await rate(act, 1, seconds)}
+    return {f"rows in transactions of {TOGETHER} rows": TOGETHER * await rate(act, 1, seconds)}
 
 
 async def reads_beside_a_writer(contender: Contender, rows: Rows, seconds: float) -> Rates:
@@ -161,16 +161,16 @@ async def reads_beside_a_writer(contender: Contender, rows: Rows, seconds: float
         writing = tasks.create_task(contender.insert_until(started + seconds, rows.fresh))
         reads = await rate(lambda: contender.read(next(rows.loaded)), READERS, seconds)
     writes = writing.result() / (time.perf_counter() - started)
-    return {f"reads, {READERS} tasks, beside a busy writer": reads, "writes of that writer meanwhile": writes}
+    return {f"reads by {READERS} tasks during continuous writes": reads, "writes during these reads": writes}
 
 
 WORKLOADS: tuple[Workload, ...] = (
-    singles("one INSERT, one after the other", 1),
-    singles("one INSERT, 50 tasks", 50),
-    singles("one INSERT, 200 tasks", 200),
+    singles("sequential INSERTs", 1),
+    singles("INSERTs by 50 tasks", 50),
+    singles("INSERTs by 200 tasks", 200),
     together,
-    interactive("SELECT then INSERT, one after the other", 1),
-    interactive("SELECT then INSERT, 50 tasks", 50),
+    interactive("SELECT, then INSERT, sequential", 1),
+    interactive("SELECT, then INSERT, by 50 tasks", 50),
     reads_beside_a_writer,
 )
 
