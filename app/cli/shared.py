@@ -128,8 +128,8 @@ def print_rows(
     shown: Sequence[Mapping[str, Any]],
     formatted: Callable[[CliContext, str, Any], str],
 ) -> None:
-    """Print rows as a table with the command group's columns. If there are no rows, print the group's message for an
-    empty list.
+    """Print rows as a table. The command's group defines the columns, and the message that is printed if there are no
+    rows.
     """
     if not shown:
         ctx.say(ctx.texts()(f"cli.{group}.none"))

@@ -1,5 +1,5 @@
-"""Build the services that send messages: the sender, its limits, and the loop that finds out whether a message was sent
-when the gateway's answer was lost.
+"""Build the services that send messages: the sender, its limits, and the loop that resolves messages in doubt (the
+gateway's answer was lost, so the message may or may not have been sent).
 """
 
 from collections.abc import Mapping
@@ -113,8 +113,8 @@ def build_sending(
 
 
 def add_sending(work: Batuta, sending: Sending) -> None:
-    """Register the message queue, the loop that finds out whether a message was sent when the gateway's answer was
-    lost, and the health checks for both.
+    """Register the message queue, the loop that resolves messages in doubt (messages that may or may not have been
+    sent), and the health checks for both.
     """
     handler = sending.remetente.handler()
     work.add_queue(FILA_MENSAGENS, lambda lease: handler, concurrency=SENDS_AT_A_TIME, scope=Scope.SEND)

@@ -192,9 +192,9 @@ def upkeep_handlers(work: Batuta, settings: Settings, requested: Retention) -> M
 
 
 def history(work: Batuta, settings: Settings) -> list[Retention]:
-    """Return the retentions that the job `limpar_historico` applies: for runs, for circuit-breaker transitions, for the
-    tables in each context's `history.sql`, and for personal data (`retencao.sql`) where the context's setting is not
-    "off".
+    """Return the retentions that the job `limpar_historico` applies to runs, to circuit-breaker transitions and to the
+    tables in each context's `history.sql`. In a context whose setting is not "off", there are also retentions for
+    personal data (`retencao.sql`).
     """
     age, database, clock = timedelta(days=settings.batuta_keep_executions_days), work.database, work.clock
     kept = {context: getattr(settings, name) for context, name in KEPT.items()}
@@ -238,9 +238,7 @@ def add_jobs(work: Batuta, settings: Settings) -> None:
 
 
 def trigger_rules(settings: Settings) -> Mapping[str, Sequence[SwitchRule]]:
-    """Return, for each automatic trigger, the switches that can hold back its messages. Each key is the name of the
-    trigger's own switch.
-    """
+    """Map the switch of each automatic trigger to all switches that can hold back the trigger's messages."""
     flags = sorted({entry.flag for entry in CATALOGUE if entry.flag is not None})
     return {flag: pilot_rules(settings, flag) for flag in flags} | {HANDOFFS.key: (HANDOFFS,)}
 

@@ -1,5 +1,5 @@
-"""The message worker, ``python -m app.workers.fila_worker``. It sends messages, processes webhook deliveries, and finds
-out whether messages were sent when the gateway's answer was lost.
+"""The message worker, ``python -m app.workers.fila_worker``. It sends messages and processes webhook deliveries. If the
+gateway's answer to a send was lost, the worker finds out whether the message was sent.
 """
 
 import sys

@@ -135,8 +135,8 @@ def test_import_batuta_loads_nothing() -> None:
 
 
 def test_application_without_web_and_log_loads_only_pydantic_from_elsewhere() -> None:
-    """Every process of an application imports these modules when it starts, so each additional third-party package
-    slows every start.
+    """Every process of an application imports ``Batuta`` when it starts, so each additional third-party package that
+    this import loads slows every start.
     """
     code = "import sys; from batuta import Batuta; print(*{name.split('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -158,8 +158,9 @@ async def test_every_fire_happens_once_and_figures_match_the_rows(
 
 
 def _thin(entry: Entry) -> Entry:
-    """In the short form, make a job that fires every few minutes, or some minutes after each hour, fire every six
-    hours. In the long form, make a job that fires every minute or every five minutes fire every ten minutes.
+    """Change a frequent job so that it fires less often. In the short form, a job that fires every few minutes, or some
+    minutes after each hour, then fires every six hours. In the long form, a job that fires every minute or every five
+    minutes then fires every ten minutes.
     """
 
     def thin(schedule: str | None) -> str | None:

@@ -1,5 +1,5 @@
-"""Workers that send reminders to posters are killed continuously. No reminder is lost or repeated. Reminders that
-become due at night are sent in the morning.
+"""Workers that send reminders to people who posted vacancies are killed continuously. No reminder is lost or repeated.
+Reminders that become due at night are sent in the morning.
 """
 
 import random
@@ -65,8 +65,8 @@ async def _storm(url: str, folder: Path) -> None:
 
 
 async def _open(office: SendingWorkers) -> dict[str, str]:
-    """Open one hand-off for each doctor, each with a different poster. Return the poster's phone number for each
-    hand-off.
+    """Open one hand-off for each doctor, each for a vacancy that a different person posted. Return the phone number of
+    that person for each hand-off.
     """
     julia, now, posters = julia_of(office.work), office.clock.now(), {}
     await office.work.switches.set(SWITCH.key, True, by="ensaio", reason="-", now=now)

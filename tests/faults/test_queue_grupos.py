@@ -1,5 +1,5 @@
 """Group messages pass through a pipeline whose stages fail, are repeated, or kill their worker. Every row reaches a
-final state, and every vaga (shift vacancy) exists once.
+final state, and every vacancy exists once.
 """
 
 import asyncio
@@ -35,8 +35,8 @@ STEP = timedelta(minutes=16)
 
 
 class GroupMessages:
-    """The messages posted in the groups, and the vagas expected from them. Each vaga has the messages that mention
-    it.
+    """The messages posted in the groups, and the vacancies that the pipeline must find in them. Each vacancy has the
+    messages that mention it.
     """
 
     def __init__(self, seed: int) -> None:
@@ -73,8 +73,8 @@ class GroupMessages:
 
 
 async def judge(mesa: Bancada, said: GroupMessages) -> Tally:
-    """Assert that every row has reached its end, that every vaga exists once, and that each message that mentions a
-    vaga is one of its sources.
+    """Assert that every row has reached a final state, that every vacancy exists once, and that all messages that
+    mention a vacancy are recorded as its sources.
     """
     assert set(await mesa.fila()) <= {"finalizado", "descartado"}
     vacancies = await mesa.rows("SELECT vaga_grupo_id FROM vagas")

@@ -72,8 +72,8 @@ async def _storm(url: str, folder: Path) -> None:
 
 
 async def _visits_are_over(running: QueueWorkers) -> bool:
-    """Return whether every item in the pipeline is either done or dead because three workers died while processing
-    it.
+    """Return whether every item in the pipeline has ended: it is done, or it is dead because three workers died while
+    processing it.
     """
     rows = await running.ask("SELECT stage FROM pipeline_items")
     return {row["stage"] for row in rows} <= {"done", "dead"}
@@ -95,7 +95,9 @@ def _visits(running: QueueWorkers, killed_at: Mapping[str, float]) -> list[Ran]:
 
 
 async def _died_often(running: QueueWorkers) -> bool:
-    """Return whether every item that is not complete is dead because three workers died while processing it."""
+    """Return whether every item has ended: it is complete, or it is dead because three workers died while processing
+    it.
+    """
     rows = await running.ask("SELECT error FROM tasks WHERE status <> 'complete'")
     return {row["error"] for row in rows} == {"its worker died 3 times while running it"}
 

@@ -119,8 +119,8 @@ async def test_end_of_the_window_lets_no_waiting_run_of_the_batch_begin(
 
 
 async def test_run_of_a_dead_process_is_not_delivered_again_during_a_pause(house: House, clock: FakeClock) -> None:
-    """It is impossible to know whether the run was delivered, so its row claims neither that it ran nor that it did
-    not.
+    """If a scheduler dies while it is delivering a run, it is impossible to know whether the run was delivered. The
+    run's row therefore says neither that the run took place nor that it did not.
     """
     endpoint = Endpoint(gate=asyncio.Event())
     dead, alive = (house.scheduler(job(target=endpoint)) for _ in range(2))

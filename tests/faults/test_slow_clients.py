@@ -132,8 +132,8 @@ async def read_late(target: Target, answers: int) -> int:
 async def test_client_that_reads_nothing_of_the_last_answer_is_closed(
     target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By default a transport reports an unread response only if more than 64 KiB of it remain in the server. After a
-    smaller response, the connection would stay open.
+    """The server closes the connection of a client that does not read the last response, even if the response is small.
+    By default, a transport reports an unread response only if more than 64 KiB of it remain in the server.
     """
     monkeypatch.setattr(connections, "READS_WITHIN", 1.0)
     protocol, lost = connections._LimitedProtocol, asyncio.Event()

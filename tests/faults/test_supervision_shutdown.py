@@ -240,7 +240,9 @@ async def _hands_back(url: str, folder: Path) -> None:
 
 
 async def test_hanging_database_holds_no_process_beyond_its_margin(places: Mapping[str, Path]) -> None:
-    """Nothing can be released, so the leases expire. The process still exits before its parent would kill it."""
+    """While the database hangs, a process that stops cannot release its items, so the leases expire. The process still
+    exits before its parent would kill it.
+    """
     for url, folder in places.items():
         if not url.startswith("sqlite"):  # a disk that hangs cannot be simulated here
             await _hangs_up(url, folder)
@@ -249,8 +251,8 @@ async def test_hanging_database_holds_no_process_beyond_its_margin(places: Mappi
 async def test_hanging_database_and_deaf_handlers_hold_no_process_beyond_its_margin(
     places: Mapping[str, Path],
 ) -> None:
-    """Every step after the deadline takes its full time limit. The margin before the parent kills the process is longer
-    than all these limits together.
+    """The database hangs and the handlers ignore their cancellation, so every step after the shutdown's deadline takes
+    its full time limit. Even then the process exits before its parent would kill it.
     """
     for url, folder in places.items():
         if not url.startswith("sqlite"):

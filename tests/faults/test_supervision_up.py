@@ -323,7 +323,7 @@ def test_systemd_receives_ready_watchdog_and_stopping_of_the_whole_tree(tmp_path
 
 
 def test_systemd_receives_the_same_of_a_single_role(tmp_path: Path) -> None:
-    """Each of the three roles runs directly under its own service manager, without a parent process."""
+    """Without a parent process, each of the three roles sends the same messages directly to its service manager."""
     with ExitStack() as stack:
         managers = {role: stack.enter_context(closing(Systemd(tmp_path / role))) for role in ROLES}
         started = {

@@ -104,8 +104,8 @@ class Verdict:
 
 
 def judge(targets: Iterable[Target], receipts: Iterable[Receipt], log: Iterable[Logged], rules: Rules) -> Verdict:
-    """Judge a run of a scheduler. A job run that an operator started by hand corresponds to no expected fire and names
-    none. All other rules apply to it.
+    """Judge a run of a scheduler. A run that an operator started by hand does not belong to any expected fire. All
+    other rules apply to it.
     """
     listed = list(log)
     rows = {row.id: row for row in listed}

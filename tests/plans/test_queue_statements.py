@@ -135,7 +135,9 @@ async def test_unserved_tasks_are_found_without_reading_the_served_queues(full: 
 
 
 async def test_many_priorities_are_claimed_looked_ahead_and_counted_by_index(database: Database) -> None:
-    """There are thirty thousand priorities, and only items with the last priority are due."""
+    """The worker's statements use an index even if there are thirty thousand priorities and only items with the last
+    few priorities are due.
+    """
     words, rows = WORDS[database.dialect], 30_000
     later = "9000000000000000" if database.dialect == "sqlite" else "TIMESTAMPTZ '2200-01-01'"
     fill = (

@@ -46,8 +46,8 @@ def build_port(settings: Settings, sessoes: Sessoes, entidades: Entidades, clock
 
 
 def build_login(settings: Settings, clock: Clock) -> Login:
-    """Return a login for the Telegram, real or simulated, to which ``build_port`` connects. Raises ConfigError if
-    Telegram is not configured, and SemChave if there is no key to encrypt the session with.
+    """Return a login for the real or the simulated Telegram, whichever of them ``build_port`` connects to. Raises
+    ConfigError if Telegram is not configured, and SemChave if there is no key to encrypt the session with.
     """
     if not settings.session_keys:
         raise SemChave

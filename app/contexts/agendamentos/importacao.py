@@ -150,8 +150,8 @@ class Importacao:
         return row
 
     async def proposta(self, content: bytes, name: str, colunas: Sequence[str] = ()) -> Sequence[str]:
-        """Without importing the file, propose a field for each column with an uncertain title, as in "DIA DA
-        CONSULTA=data". The result is empty if the file needs no choices, or is refused for another reason.
+        """Propose a field for each column with an uncertain title, as in "DIA DA CONSULTA=data". The file is not
+        imported. The result is empty if the file needs no choices, or is refused for another reason.
         """
         try:
             async with self._opened(content, nome_mostravel(name), colunas_ditas(colunas)):

@@ -75,9 +75,7 @@ def so_de(texto: str, tipo: Tipo) -> str:
 
 
 def pode_ter_documento(texto: str) -> bool:
-    """Return whether a number in the text may be the patient's CPF or RG. If no number may be either, the model need
-    not be queried.
-    """
+    """Return whether any number in the text may be the patient's CPF or RG. Otherwise the model need not be queried."""
     return any(sum(each.isdigit() for each in so_de(texto, tipo)) >= FEWEST for tipo in DOS_NOSSOS)
 
 

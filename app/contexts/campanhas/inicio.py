@@ -56,7 +56,7 @@ class Resultado:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Devida:
-    """A due campaign, with the values in its row decoded."""
+    """A campaign that is due to start, decoded from its row."""
 
     id: int
     tipo: str

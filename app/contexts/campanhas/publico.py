@@ -74,7 +74,8 @@ class Escolha:
 
 def ate(quem: Candidato, now: datetime, then: datetime) -> Candidato:
     """Return the facts about a doctor as they will be at ``then``. A queued message from another campaign is assumed to
-    be sent now, so it only matters if ``then`` is within the minimum interval between two campaigns.
+    be sent now. It therefore excludes the doctor only if the time from now until ``then`` is at most the minimum
+    interval between two campaigns.
     """
     return replace(quem, na_fila_de_outra=quem.na_fila_de_outra and then - now <= BETWEEN_CAMPAIGNS)
 

@@ -98,7 +98,7 @@ def candidato(row: Row) -> Candidato:
 
 
 def lists(**named: Any) -> dict[str, Any]:
-    """Return list parameters for a statement, with an empty list in place of None. The statement has a separate
-    parameter that says whether each list restricts the result.
+    """Return the parameters of a statement that are lists. None becomes an empty list, because separate parameters say
+    which of the lists restrict the result.
     """
     return {name: list(values or ()) for name, values in named.items()}

@@ -35,8 +35,8 @@ class Conhecido:
 
     @property
     def returns_to(self) -> str:
-        """The status that a pending chip gets when its phone is paired again: its previous status if that is the status
-        of a chip in use, otherwise ``warming``.
+        """The status that a pending chip gets when its phone is paired again: the previous status, or ``warming`` if a
+        chip with the previous status was not in use.
         """
         return self.left if self.left in IN_USE else "warming"
 

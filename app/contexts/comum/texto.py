@@ -1,4 +1,4 @@
-"""Forms of texts and instants that several contexts use."""
+"""Functions that several contexts use to normalise text, to greet a person by name, and to format times."""
 
 import re
 import unicodedata
@@ -24,5 +24,5 @@ def chamado(nome: str | None) -> str:
 
 
 def local(instant: datetime | None, zone: ZoneInfo, timespec: str = "auto") -> str | None:
-    """Format an instant as ISO 8601 in the time zone ``zone``."""
+    """Convert an instant to local time in ``zone``, and format it as ISO 8601."""
     return None if instant is None else instant.astimezone(zone).isoformat(timespec=timespec)

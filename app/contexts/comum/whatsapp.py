@@ -11,7 +11,7 @@ repeat the send:
     Disconnected    the gateway reports a lost connection. The message may have been sent: look for an echo before a
                     second attempt
     Banned          WhatsApp banned the chip's number: make no further requests with it
-    Unknown         the message may have been sent. Never repeat it before it is proved absent
+    Unknown         the message may have been sent. Never repeat the send before the message is proved absent
 """
 
 from collections.abc import Sequence
@@ -130,7 +130,7 @@ class Encontrada:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grupo:
-    """A group as the gateway reports it, without its members."""
+    """A group's description from the gateway, without the group's members."""
 
     jid: str
     nome: str | None

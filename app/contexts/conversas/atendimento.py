@@ -275,7 +275,7 @@ class Atendimento:
     ) -> Sequence[Row]:
         """List conversations, most recently changed first. ``encerradas`` adds ended conversations to the list.
 
-        ``antes`` has the time of a conversation's last change and its id; the list begins after this conversation.
+        ``antes`` has a conversation's id and the time of its last change; the list begins after this conversation.
         """
         return await self._database.all(
             self._queries.listed,

@@ -115,8 +115,8 @@ class Duvida:
 
 
 class Testemunha(NamedTuple):
-    """A message that was certainly sent, used as proof: if the gateway still stores this message, it also stores all
-    later messages.
+    """A message that was certainly sent. If the gateway still stores this message, it has deleted no later message; so
+    a later message that is missing was never sent.
     """
 
     telefone: str

@@ -93,8 +93,8 @@ class Efeito:
 
 @dataclass(frozen=True, slots=True)
 class Queda:
-    """The fall of a doctor's temperature. ``quanto`` is the amount, and ``ate`` the end of the last day
-    that it covers.
+    """How much a doctor's temperature (interest in shifts) falls. ``quanto`` is the amount, and ``ate`` is the end of
+    the last day for which it falls.
     """
 
     quanto: float
@@ -127,8 +127,8 @@ def eh_grave(leitura: Leitura, texto: str) -> bool:
 
 
 def queda_de(last_decay_at: datetime | None, last_inbound_at: datetime | None, now: datetime) -> Queda | None:
-    """Return how much a temperature falls for the whole days since its last fall or the last inbound message, whichever
-    is later.
+    """Return how much a doctor's temperature (interest in shifts) falls for the whole days since its last fall or the
+    last inbound message, whichever is later.
 
     Returns None if less than a day has passed, or if neither instant is known. ``ate`` is the end of the last whole
     day, so that the next run counts the remaining hours.
@@ -142,7 +142,7 @@ def queda_de(last_decay_at: datetime | None, last_inbound_at: datetime | None, n
 
 
 def faixa_de(temperatura: float) -> str:
-    """Return the band of a temperature: cold, warm or hot."""
+    """Return the band of a doctor's temperature (interest in shifts): cold, warm or hot."""
     return "cold" if temperatura < WARM_FROM else "warm" if temperatura < HOT_FROM else "hot"
 
 
@@ -151,8 +151,8 @@ def tendencia(antes: float, depois: float) -> str:
 
 
 def exigir_correcao(id: str, permissao: Permissao, correcao: Correcao, now: datetime) -> None:
-    """Raise an error if the correction is empty, sets an instant in the past, or changes the rest or the next contact
-    of a doctor who has opted out.
+    """Raise an error if the correction is empty, sets an instant in the past, or changes the rest (a period without
+    messages) or the next contact of a doctor who has opted out.
     """
     if not correcao:
         raise CorrecaoVazia

@@ -67,8 +67,8 @@ def passa(nota: Nota, limiares: Limiares) -> tuple[bool, bool, str | None]:
 
 
 def ofertadas(leitura: Leitura) -> Sequence[VagaDita]:
-    """Return those of an offer's vacancies that the next stages process. Complete vacancies may be imported
-    automatically; operators review incomplete ones.
+    """Return the vacancies that the next stages process; if the message is not an offer, there are none. Complete
+    vacancies may be imported automatically; operators review incomplete ones.
     """
     return (*leitura.vagas[:MOST_VAGAS], *leitura.incompletas) if leitura.eh_oferta else ()
 
@@ -81,8 +81,8 @@ async def _beside(read: Callable[..., T], texto: str, **facts: Any) -> T:
 
 
 class LeitorPorRegras:
-    """Reads messages with rules only. Results are cached: if the same text arrives again on the same day, in a group
-    with the same name and region, it is not read again.
+    """Reads messages with rules alone and never queries a language model. Results are cached: if the same text arrives
+    again on the same day, in a group with the same name and region, it is not read again.
     """
 
     def __init__(self, dicionario: Dicionario, zone: ZoneInfo) -> None:

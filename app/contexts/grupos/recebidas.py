@@ -42,8 +42,8 @@ class ReceivedMessageQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hoje:
-    """Counts of messages since midnight. Only ``avisos`` also covers earlier days: it counts all closing notices that
-    are waiting for review.
+    """Counts of messages. ``recebidas`` and ``descartadas`` count since midnight; ``avisos`` counts all closing notices
+    that are waiting for review, even those from earlier days.
     """
 
     recebidas: int

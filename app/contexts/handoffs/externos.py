@@ -1,4 +1,6 @@
-"""Hand-off listeners: for messages to the poster (the person who posted the vacancy) and for the poster's replies."""
+"""Listeners for hand-offs. They react to messages to the poster (the person who posted the vacancy) and to the poster's
+replies.
+"""
 
 from datetime import datetime
 from typing import Final
@@ -21,15 +23,15 @@ class Externos:
         self._handoffs = parts
 
     async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Record that the first message or a reminder to the poster was sent."""
+        """Record that the first message or a reminder was sent to the person who posted the vacancy."""
         if mensagem.tipo == Tipo.HANDOFF.value:
             await self._handoffs.contatado(transaction, mensagem.id, em=mensagem.em)
         elif mensagem.tipo == Tipo.LEMBRETE_HANDOFF.value:
             await self._handoffs.lembrado(transaction, mensagem.id, em=mensagem.em)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Ask a team member to help if a message to the poster, or the message that tells the doctor the result, was
-        not sent.
+        """Ask a team member to help if a message was not sent: a message to the person who posted the vacancy, or the
+        one that tells the doctor the result.
         """
         id = mensagem.metadata.get(HANDOFF)
         if not isinstance(id, str) or mensagem.desfecho is Desfecho.DEDUPED:
@@ -45,7 +47,8 @@ class Externos:
             await self._handoffs.pedir_pessoa(transaction, doctor, motivo, message_id=mensagem.id, em=mensagem.em)
 
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
-        """Decide a hand-off according to the poster's reply. If the reply is unclear, a person reads it.
+        """Decide a hand-off according to the reply from the poster (the person who posted the vacancy). If the reply is
+        unclear, a person reads it.
 
         A reply decides a hand-off only under two conditions: the last message to the poster asked about a hand-off, and
         the poster has only one open hand-off.

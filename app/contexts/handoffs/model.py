@@ -127,7 +127,7 @@ def prazo(
     now: datetime, inicio: datetime, hours: Window, zone: ZoneInfo, limite: timedelta = PRAZOS.limite
 ) -> datetime | None:
     """Return a hand-off's deadline: ``limite`` after the sending hours next open, but never later than the start of the
-    shift. Return None if the shift begins before the poster can be asked.
+    shift. Return None if the shift begins before the person who posted the vacancy can be asked.
     """
     asked = hours.next_open(now, zone)
     return min(asked + limite, inicio) if asked < inicio else None

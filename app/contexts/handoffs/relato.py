@@ -1,5 +1,5 @@
-"""Convert hand-offs to JSON objects for commands and HTTP routes. Only the last digits of the poster's number are
-shown.
+"""Convert hand-offs to JSON objects for commands and HTTP routes. The phone number of the person who posted the vacancy
+is reduced to its last digits.
 """
 
 from typing import Any, Final

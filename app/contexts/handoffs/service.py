@@ -150,14 +150,14 @@ class Handoffs:
         return await self._open(transaction, vaga_id, cliente_id, conversa_id, por=por, motivo=motivo, gatilho=gatilho)
 
     async def confirmar(self, id: str, *, por: str, motivo: str) -> Decidido:
-        """Record, on behalf of an operator, that the poster confirmed the doctor. Raises HandoffEncerrado if the
-        hand-off has already ended in a different way.
+        """Record, on behalf of an operator, that the person who posted the vacancy confirmed the doctor. Raises
+        HandoffEncerrado if the hand-off has already ended in a different way.
         """
         return await self._decide(id, Status.CONFIRMED, por=por, motivo=motivo)
 
     async def recusar(self, id: str, *, por: str, motivo: str) -> Decidido:
-        """Record, on behalf of an operator, that the poster refused the doctor. Raises HandoffEncerrado if the hand-off
-        has already ended in a different way.
+        """Record, on behalf of an operator, that the person who posted the vacancy refused the doctor. Raises
+        HandoffEncerrado if the hand-off has already ended in a different way.
         """
         return await self._decide(id, Status.NOT_CONFIRMED, por=por, motivo=motivo)
 
@@ -184,7 +184,7 @@ class Handoffs:
     ) -> Decidido:
         """End a hand-off in the caller's transaction. A hand-off that has already ended does not change. If the vacancy
         is no longer waiting for this hand-off, the vacancy stays unchanged, and the hand-off ends as not confirmed even
-        if the poster confirms.
+        if the person who posted the vacancy confirms.
         """
         now = self.parts.clock.now()
         people = await transaction.one(self.queries.people, id=id)
@@ -213,7 +213,9 @@ class Handoffs:
         return Decidido(id, status, mudou=True)
 
     async def lembrar(self, id: str, numero: int) -> bool:
-        """Queue a reminder to the poster. Returns False if the reminder is already queued or the hand-off has ended."""
+        """Queue a reminder to the person who posted the vacancy. Returns False if the reminder is already queued or the
+        hand-off has ended.
+        """
         async with self.parts.database.transaction() as transaction:
             now = self.parts.clock.now()
             if not await transaction.run(self.queries.remind, id=id, numero=numero, now=now):
@@ -241,7 +243,7 @@ class Handoffs:
             )
 
     async def lembrado(self, transaction: Transaction, mensagem_id: str, *, em: datetime) -> None:
-        """Record that a reminder to the poster was sent."""
+        """Record that a reminder was sent to the person who posted the vacancy."""
         if (row := await transaction.one(self.queries.reminded, mensagem_id=mensagem_id, em=em)) is not None:
             key = f"handoff:{row['id']}:{row['lembrete_pedido']}"
             await self._eventos.record(
@@ -250,7 +252,7 @@ class Handoffs:
             )  # fmt: skip
 
     async def abertos_de(self, transaction: Transaction, cliente_id: str) -> Sequence[str]:
-        """Return the ids of this poster's open hand-offs."""
+        """Return the ids of the open hand-offs with this poster (the person who posted the vacancies)."""
         rows = await transaction.all(self.queries.open_of_poster, cliente_id=cliente_id)
         return [str(row["id"]) for row in rows]
 
@@ -267,7 +269,7 @@ class Handoffs:
     async def pedir_pessoa(
         self, transaction: Transaction, cliente_id: str, motivo: MotivoDaPendencia, *, message_id: str, em: datetime
     ) -> None:
-        """Add a doctor or a poster to the pending list, so that a team member takes over."""
+        """Add a doctor, or a person who posted a vacancy, to the pending list, so that a team member takes over."""
         telefone = (await self._person(transaction, cliente_id))["telefone"]
         await self.parts.pendencias.abrir(
             transaction, motivo, message_id=message_id, telefone=telefone, endereco=telefone, cliente_id=cliente_id,

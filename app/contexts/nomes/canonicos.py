@@ -17,7 +17,8 @@ _UF: Final = re.compile(r"[A-Za-z]{2}")
 class NomesErrados(BatutaError):
     """Raised for an invalid ``canonicos.json``.
 
-    ``onde`` is the invalid entry, such as ``hospitais[2].uf``; ``motivo`` is form, name, uf, day or object.
+    ``onde`` is the invalid entry, such as ``hospitais[2].uf``; ``motivo`` is what is wrong with it: form, name, uf, day
+    or object.
     """
 
     sentence = "the file does not have the format of canonicos.json ({onde}: {motivo}): see docs/grupos.md"

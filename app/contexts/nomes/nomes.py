@@ -80,7 +80,7 @@ class Nomes:
 
     @cached_property
     def palavras(self) -> frozenset[str]:
-        """Correctly spelled words, none of which is a misspelling of another word."""
+        """Words that are certainly spelled correctly. The search does not treat them as misspellings of similar words."""
         sure = (form for form, known in self.hospitais.items() if any(each.confianca == 1.0 for each in known))
         names = (word for form in sure for word in form.split())
         return frozenset((*names, *self.vocabulario.cidades.palavras())) | PROPRIOS | palavras_soltas("nao_sao_nomes")

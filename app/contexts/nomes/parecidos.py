@@ -29,7 +29,7 @@ def por_extenso(form: str) -> str:
 def so_grafia(dito: str, conhecido: str, palavras: Container[str]) -> bool:
     """Return whether two names, both normalised for searching, differ only in spelling.
 
-    ``palavras`` has the correctly spelled words.
+    ``palavras`` has words that are certainly spelled correctly, so they are not misspellings of similar words.
     """
     said, known = _words(dito), _words(conhecido)
     ours, theirs = list((said - known).elements()), list((known - said).elements())

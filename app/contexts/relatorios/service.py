@@ -102,8 +102,8 @@ class Relatorios:
         return _relatorio(row)
 
     async def entregar(self, relatorio: Relatorio, *, de_novo: bool = False) -> Relatorio:
-        """Send the report to every destination that has not received it. With ``de_novo``, which only a person
-        requests, also repeat deliveries that arrived or whose result is unknown.
+        """Send the report to every destination that has not received it. If ``de_novo`` is set, which only a person may
+        do, also repeat deliveries that arrived or whose result is unknown.
         """
         for destino in self.destinos:
             await self._deliver(destino, relatorio, de_novo)

@@ -49,7 +49,7 @@ _IDENTITY: Final = re.compile(
 class Fatos:
     """Stored facts about the doctor who wrote. ``oferta`` is the vacancy that the last message to the doctor offers.
     ``abertas`` counts the offers that the doctor can still accept. ``reserva`` is the doctor's next reserved vacancy.
-    ``a_confirmar`` is a vacancy that the doctor has accepted but its poster has not yet confirmed.
+    ``a_confirmar`` is a vacancy that the doctor has accepted, but that the person who posted it has not yet confirmed.
     """
 
     nome: str | None = None
@@ -124,8 +124,8 @@ def reservada(resposta: Resposta, vaga: Vaga, fatos: Fatos) -> Reacao:
 
 
 def a_confirmar(vaga: Vaga, fatos: Fatos, *, ate: datetime) -> Reacao:
-    """Return the answer that tells a doctor that the person who posted the vacancy must confirm it by the local time
-    ``ate``.
+    """Return the answer to a doctor who accepted a vacancy from a group: the person who posted the vacancy has until
+    the local time ``ate`` to confirm.
     """
     said = _say(textos.A_CONFIRMAR, fatos, vaga, estagio=Estagio.NEGOCIANDO)
     return replace(said, texto=f"{said.texto} {textos.PRAZO.format(ate=quando(ate))}")

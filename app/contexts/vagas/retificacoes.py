@@ -2,7 +2,7 @@
 latest message.
 
 If the vacancy was already offered to a doctor, it changes only if an operator approves the change. The first message
-remains among its sources.
+stays recorded as one of the vacancy's sources.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

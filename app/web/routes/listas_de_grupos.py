@@ -39,7 +39,9 @@ def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:
         limite: Limit = 50,
         pular: Skip = 0,
     ) -> dict[str, Any]:
-        """List messages, newest first, with the last stage and the score. A discarded message has the reason."""
+        """List messages, newest first, with the last stage and the score. For a discarded message, the entry has the
+        reason.
+        """
         require_pii(request, texto)
         texts = texts_for(request)
         rows = await recebidas.lista(limite=limite, pular=pular, descartadas=descartadas, motivo=motivo)

@@ -1,4 +1,4 @@
-"""The page that is shown if a page's address identifies no record."""
+"""The response to a page address whose record does not exist."""
 
 from typing import NoReturn
 

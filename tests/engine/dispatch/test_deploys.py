@@ -164,7 +164,9 @@ async def test_runs_in_progress_at_the_deploy_are_finished(house: House, clock: 
 
 
 async def test_rollback_with_a_release_name_is_active_at_once(house: House, clock: FakeClock) -> None:
-    """The code is old but its deployment is new. The operator states this by setting a release name."""
+    """An operator deploys the old code again and gives this deployment a new release name, so the old code counts as
+    the newest version.
+    """
     old, new = job("x", "*/2 * * * *"), job("x", "*/3 * * * *")
     await let_run(clock, [house.scheduler(old, release="1")], MINUTE / 2)
     newer = house.scheduler(new, release="2")

@@ -291,7 +291,9 @@ class Hanging:
 
 
 async def test_leases_are_renewed_until_the_last_run_of_a_shutdown_ends(house: House, clock: FakeClock) -> None:
-    """After the stop request, a run takes longer than its lease while the last tick of another loop hangs."""
+    """During a shutdown, leases are renewed until the last run ends. Here a run takes longer than its lease, and the
+    last tick of another loop hangs.
+    """
     pair = SchedulerPair(house)
     supervisor = Supervisor(clock, house.events, lambda: 0.5)
     for loop, policy in pair.owner.loops():

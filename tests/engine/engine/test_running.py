@@ -196,7 +196,9 @@ async def test_call_before_opening_names_the_block_to_write(database_url: str) -
 
 
 def test_program_runs_again_in_a_new_event_loop(database_url: str) -> None:
-    """Each test of a web application opens the application's lifespan, which starts the roles, in a new event loop."""
+    """A program can start its roles again in a new event loop. Tests of a web application do so: each of them opens the
+    application's lifespan.
+    """
     work = Batuta(database_url, timezone="UTC")
 
     @work.task()

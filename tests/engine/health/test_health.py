@@ -134,7 +134,9 @@ async def test_heartbeat_of_a_job_is_not_taken_for_a_process(work: Batuta, clock
 
 
 async def test_beat_stores_the_age_of_a_tick_as_a_duration(database: Database, clock: FakeClock) -> None:
-    """Unlike an instant, a duration stays correct when the clocks of two machines differ."""
+    """A heartbeat stores how long ago the last tick was. Unlike the instant of the tick, this duration is correct even
+    if the clocks of two machines differ.
+    """
     beats = SqlBeats(database, "1")
     await beats.beat("s:1", "scheduler", {"dispatcher": {"last_progress_ago": 1.5, "failures": 2}}, now=clock.now())
     (beat,) = (await beats.read_signs(within=HOUR, now=clock.now())).beats

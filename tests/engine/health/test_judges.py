@@ -70,8 +70,8 @@ def test_queue_with_due_items_and_no_worker_is_critical_within_two_minutes() -> 
 
 
 def test_queue_with_handed_over_items_and_no_runner_is_critical() -> None:
-    """The engine claimed the items for an external system such as ARQ, but no process of that system is running
-    them.
+    """The health of a queue is critical if the engine has claimed items for an external system such as ARQ, but no
+    process of that system is running them.
     """
     handed = replace(queue(), hands_over=True)
     waits = pulse(running=5, running_since=NOW - 61 * SECOND)

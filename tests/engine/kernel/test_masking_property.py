@@ -107,7 +107,9 @@ def test_engine_id_always_survives(unix_ms: int, counter: int, tail: int) -> Non
 
 @given(st.uuids() | st.integers(0, 10**32 - 1).map(lambda number: UUID(f"{number:032d}")))
 def test_any_uuid_always_survives(made: UUID) -> None:
-    """This includes a UUID that happens to contain only digits, although some of its groups look like phone numbers."""
+    """Masking leaves every UUID unchanged, even one that happens to contain only digits and whose groups look like
+    phone numbers.
+    """
     assert mask(f"id={made} n={made.hex}") == f"id={made} n={made.hex}"
 
 

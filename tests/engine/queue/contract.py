@@ -40,7 +40,7 @@ class QueueFixture(ABC):
 
     @abstractmethod
     async def state(self, id: str) -> str | None:
-        """Return ready, running, done, dead or cancelled. Return None if the item does not exist."""
+        """Return an item's state: ready, running, done, dead or cancelled. Return None if the item does not exist."""
 
     @abstractmethod
     async def pause(self, on: bool) -> None: ...

@@ -112,7 +112,7 @@ async def for_ever(_: Any) -> None:
 
 
 async def succeeds(_: Any) -> None:
-    """Return at once, without a write."""
+    """An effect that succeeds immediately and writes nothing."""
 
 
 async def test_effect_that_never_returns_fails_its_item_at_the_time_limit(setup: EffectSetup) -> None:
@@ -212,8 +212,8 @@ async def test_concurrent_statements_in_an_effect_fail_the_item(setup: EffectSet
 async def test_worker_repeats_an_effect_while_the_store_is_unavailable(
     setup: EffectSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The outage lasts longer than the task's time limit, but time spent waiting for the store does not count towards
-    the limit.
+    """The worker repeats an effect while the store is unavailable. The outage may last longer than the task's time
+    limit, because waiting for the store does not count towards the limit.
     """
     where = setup.work.database.where
 

@@ -422,7 +422,9 @@ async def test_item_is_overdue_after_many_short_items_ended(bench: Bench) -> Non
 async def test_item_being_settled_with_its_effect_is_not_taken_for_lost(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The settlement has committed, but the worker does not know that yet. A renewal at this moment finds no lease."""
+    """If a settlement has committed but the worker does not know that yet, a renewal finds no lease. The worker must
+    not conclude that it has lost the item.
+    """
     settled, answer = asyncio.Event(), asyncio.Event()
     conclude = bench.store.conclude
 

@@ -65,7 +65,7 @@ async def redis_at(url: str) -> AsyncIterator[ArqRedis]:
 
 
 async def queued(redis: ArqRedis, unlike: set[bytes]) -> set[bytes]:
-    """Wait until ARQ's queue contains ids, and these ids are not the same as those in ``unlike``. Return the ids."""
+    """Wait until the set of ids in ARQ's queue is not empty and differs from ``unlike``. Return the set."""
     while True:
         found = set(await redis.zrange(default_queue_name, 0, -1))
         if found and found != unlike:
@@ -433,7 +433,7 @@ async def test_redis_outage_is_critical_within_two_minutes_and_recovers(database
 
 
 async def test_hanging_redis_fails_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Redis neither refuses connections nor answers, so the client needs its own timeout."""
+    """A Redis server that hangs neither refuses connections nor answers, so the client needs a timeout."""
     monkeypatch.setattr(calls, "ANSWERS_WITHIN", timedelta(milliseconds=50))
     async with listening(silence) as there:
         redis = ArqRedis(host="127.0.0.1", port=there.port)

@@ -198,7 +198,9 @@ async def test_outcome_survives_two_relays_that_do_not_settle(
 async def test_outcome_that_was_taken_is_returned_despite_a_cancellation(
     redis_url: str, redis: ArqRedis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the outcome were lost, the shutdown would release the task and the next relay would run it again."""
+    """The relay returns an outcome that it has received, even if it is cancelled at that moment. If the outcome were
+    lost, the shutdown would release the task and the next relay would run the task again.
+    """
     clock, task, mark = FakeClock(START), Task[..., Any](name="nada", function=lambda: None), calls.mark_taken
 
     async def stop_meanwhile(*arguments: Any) -> None:

@@ -45,7 +45,9 @@ async def work(work_url: str, redis_url: str) -> Batuta:
 
 @pytest.mark.parametrize("option", REFUSED)
 def test_option_that_needs_a_worker_of_the_engine_is_refused_at_the_start(work_url: str, option: str) -> None:
-    """The option is rejected whether the task is declared before or after the program chooses ARQ."""
+    """A task option that does not work with ARQ is rejected, whether the task is declared before or after the program
+    chooses ARQ.
+    """
 
     async def send(to: str) -> None: ...
 

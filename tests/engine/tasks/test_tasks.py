@@ -479,7 +479,9 @@ async def test_size_limit_is_a_setting(database_url: str) -> None:
 
 
 async def test_plain_functions_do_not_wait_for_threads_of_a_shared_pool(work: Batuta, events: EventRecorder) -> None:
-    """More plain functions run at the same time than a default thread pool has threads."""
+    """Plain functions do not wait for a shared thread pool. Here more of them run at the same time than a default pool
+    has threads.
+    """
     together = threading.Barrier(20)
 
     @work.task(retry=[])
@@ -557,8 +559,8 @@ async def test_decorator_without_parentheses_is_refused_with_the_correction(work
 
 
 async def test_two_tasks_may_have_the_same_key(work: Batuta) -> None:
-    """For example, an order's id can be the key both of the task that charges the order and of the task that announces
-    it.
+    """A key is unique only among the calls of one task. For example, an order's id can be the key of a call that
+    charges the order and of another call that announces the order.
     """
 
     @work.task()

@@ -331,7 +331,7 @@ async def test_collections_of_a_role_skip_the_objects_of_its_start(work_url: str
 
 async def test_loops_of_an_api_that_is_built_twice_run_once(work: Batuta) -> None:
     """uvicorn loads ``module:app`` twice. A module that builds the API whenever ``app`` is accessed therefore builds
-    two APIs.
+    two APIs, but their loops run only once.
     """
     for _ in range(2):
         create_api(work, load_settings(EngineSettings, {"API_TOKEN": "t" * 40}))

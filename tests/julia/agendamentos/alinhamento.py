@@ -15,7 +15,9 @@ Trecho = tuple[int, int]
 
 
 def alinhar(texto: str, rotulo: Rotulo) -> tuple[list[Palavra], str] | None:
-    """Return the words of a labelled address with their labels, or None if no labels result in the labelled fields."""
+    """Return each word of a labelled address with its label. Return None if no choice of labels gives the labelled
+    fields.
+    """
     prepared = preparar(texto)
     lidas = palavras(prepared.texto) if prepared is not None else []
     if prepared is None or not lidas:

@@ -57,7 +57,9 @@ class Perceptron:
         return found
 
     def aprender(self, frase: Frase) -> bool:
-        """Correct the weights using one address. Return whether its labels were already correct by a margin."""
+        """Correct the weights using one address. Return True if the weights already gave the correct labels with a
+        sufficient margin.
+        """
         self.now += 1
         found, gold = self._best(frase), frase.certas
         if found == gold:

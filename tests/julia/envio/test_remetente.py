@@ -208,8 +208,8 @@ async def test_line_that_is_down_proves_nothing(office: Office, doctor: str, chi
 
 
 async def test_gateway_that_lost_earlier_messages_proves_nothing(office: Office, doctor: str, chip: str) -> None:
-    """The gateway has restarted without its store, or it keeps only a limited history or none. Its list may then omit a
-    message that it sent, even though its connection is open.
+    """The gateway may have restarted without its store, or may keep only a limited history or none. Its list of
+    messages may then omit a message that it sent, so a missing message proves nothing.
     """
     await office.put(doctor)
     await office.works()
@@ -249,7 +249,9 @@ async def test_absence_on_a_line_that_is_down_proves_nothing(
 
 
 async def test_message_of_another_chip_is_not_a_proof(office: Office, doctor: str, chip: str) -> None:
-    """An operator may have sent the same text to the same number by hand from another chip."""
+    """An operator may have sent the same text to the same number by hand from another chip. This does not prove that
+    the queued message was sent.
+    """
     await add_chip(office.work.database, "julia-outro", status="paused")
     office.line.answers = [(Unknown("timeout"), False)]
     id = await office.put(doctor)
@@ -268,8 +270,8 @@ async def test_message_of_another_chip_is_not_a_proof(office: Office, doctor: st
 async def test_one_of_two_reconcilers_settles_the_same_message(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch, turns_up: bool
 ) -> None:
-    """The worker's loop and the scheduled job run concurrently. One is still querying the gateway when the other has
-    already settled the message.
+    """The worker's loop and the scheduled job reconcile the same message concurrently, and only one of them settles it.
+    The other is still querying the gateway at that moment.
     """
     office.line.answers = [(Unknown("timeout"), True)]
     id = await office.put(doctor, max_tentativas=1)
@@ -608,7 +610,7 @@ async def test_disconnected_line_is_a_doubt_because_the_message_may_have_been_se
 async def test_process_without_a_gateway_ends_no_message(
     office: Office, doctor: str, chip: str, database_url: str, known: dict[str, Any]
 ) -> None:
-    """An operator has started a process without a gateway next to processes with one. The processes with a gateway will
+    """A process without a gateway leaves a message in the queue, because another process may have a gateway and can
     send the message.
     """
     id = await office.put(doctor)
@@ -789,7 +791,9 @@ async def test_expired_lease_sends_nothing_before_another_claim(office: Office, 
 async def test_cancellation_that_comes_with_the_intent_is_respected(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process commits the cancellation after all checks, but before this process records its intent to send."""
+    """A message is not sent if another process commits its cancellation at the last moment: after all checks, but
+    before this process records its intent to send.
+    """
     intend = Registro.intend
 
     async def unwanted_by_now(registro: Registro, transaction: Any, lease: Lease, *rest: Any, **named: Any) -> bool:

@@ -48,7 +48,7 @@ async def said(julia: Julia, texto: str) -> None:
 
 
 async def vaga_in_review(julia: Julia) -> str:
-    """Create a vaga that is waiting for review, and return its id."""
+    """Create a vacancy that is waiting for review, and return its id."""
     await said(julia, GOOD)
     await write(
         julia.work.database,

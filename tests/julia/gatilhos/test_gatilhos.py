@@ -355,7 +355,9 @@ async def test_feedback_asks_about_one_shift_of_a_doctor_at_a_time_and_only_abou
 
 
 async def test_two_shifts_of_one_day_at_one_hospital_are_one_question(office: Office, chip: str) -> None:
-    """The question mentions only the hospital and the day, so a second question would be identical to the first."""
+    """A doctor who worked two shifts in one hospital on the same day is asked only once. The question mentions only the
+    hospital and the day, so a second question would be identical.
+    """
     doctor = await worked(office)
     second = await finish_shift(office, doctor, timedelta(hours=1))
     assert (await run(office, Gatilho.FEEDBACK))["enfileirados"] == 1

@@ -70,7 +70,9 @@ async def test_block_covers_every_address_of_the_author(mesa: Bancada, first: st
 
 
 async def test_block_rejects_vagas_posted_under_another_address(mesa: Bancada) -> None:
-    """When the vagas were posted, the author's hidden address had not yet been linked to the author."""
+    """A block also rejects vacancies that the author posted under a hidden address, even though it was not yet known at
+    that time whose address it is.
+    """
     await mesa.dizem("plantão\n" + vaga("Vila Inventada"), autor=LID)
     await mesa.dizem("plantão\n" + vaga("Vila Sonhada"), autor=PHONE)
     await mesa.trabalha()

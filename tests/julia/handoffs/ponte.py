@@ -1,5 +1,5 @@
-"""Helpers that prepare hand-offs for tests. In the application of an ``Office`` they create a poster, a doctor and a
-vacancy from a group.
+"""Helpers that prepare hand-offs for tests. In the application of an ``Office`` they create a doctor, a vacancy from a
+group, and the person who posted the vacancy.
 """
 
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Hand-offs over HTTP, in the terminal, and through the link that the poster receives."""
+"""Hand-offs over HTTP, in the terminal, and through the link that the person who posted the vacancy receives."""
 
 import asyncio
 import json

@@ -1,4 +1,6 @@
-"""How a poster's reply is read: negations are recognised first, and doubtful replies decide nothing."""
+"""How Julia reads the reply of a person who posted a vacancy: negations are recognised first, and doubtful replies
+decide nothing.
+"""
 
 import pytest
 

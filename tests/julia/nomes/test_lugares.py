@@ -1,5 +1,5 @@
-"""How a vaga is assigned to a hospital, on both databases. Two similar names belong to two hospitals. The same name in
-two towns also belongs to two hospitals.
+"""How a vacancy is assigned to a hospital, on both databases. Two similar names belong to two hospitals. The same name
+in two towns also belongs to two hospitals.
 """
 
 from collections.abc import AsyncIterator

@@ -222,8 +222,8 @@ async def test_refused_connection_is_not_repeated_at_once(office: Escritorio) ->
 async def test_close_that_ignores_its_cancellation_restarts_the_process(
     office: Escritorio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An account reconnects only after its old connection has been closed, so it would stay offline if the process were
-    not restarted.
+    """If the closing of a connection ignores its cancellation, the process restarts. Otherwise the account would stay
+    offline, because it reconnects only after its old connection has been closed.
     """
     monkeypatch.setattr("app.contexts.telegram.conexoes.CANCEL_GRACE", timedelta(milliseconds=100))
     monkeypatch.setattr("app.contexts.telegram.conexoes.MARGIN", timedelta(0))

@@ -1,5 +1,5 @@
-"""Which vaga owns a key (hospital, day, period, speciality), on both databases. Only a vaga that is, or may become, a
-vacancy owns its key.
+"""Which extracted vacancy owns a deduplication key (hospital, day, period, speciality), on both databases. Only an
+extracted vacancy that was imported, or may still be imported, owns its key.
 """
 
 from datetime import date, timedelta
@@ -20,7 +20,7 @@ OUTRA = "5511900000088@s.whatsapp.net"
 
 
 async def repeat(mesa: Bancada, line: str) -> dict[str, Any]:
-    """Let another author post the same vaga in another group an hour later. Return the row that is stored for it."""
+    """Let another author post the same vacancy in another group an hour later. Return the row that is stored for it."""
     await mesa.clock.advance(timedelta(hours=1))
     said = await mesa.dizem("plantão\n" + line, grupo=OUTRO_GRUPO, autor=OUTRA)
     await mesa.trabalha()

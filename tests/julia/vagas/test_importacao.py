@@ -1,4 +1,4 @@
-"""How the outcome for a vaga is decided: a weighted score leads to one of three outcomes."""
+"""Whether an extracted vacancy is imported, reviewed or discarded: a weighted score decides."""
 
 from dataclasses import replace
 from datetime import date, timedelta

@@ -1,5 +1,5 @@
-"""The review page shows a vaga with its source text, stores one decision, and learns names from it. The tests run on
-both databases.
+"""The review page shows a vacancy with its source text and stores one decision. The hospital names in a decision are
+remembered. The tests run on both databases.
 """
 
 import asyncio

@@ -200,8 +200,8 @@ _JOINED = re.compile(r"[ ./()-]{0,3}")
 
 
 def papeis(texto: str) -> Iterator[Papel]:
-    """Yield every number in a text, and the kinds of document that the number may be. The text must be a result of
-    ``limpo``.
+    """Yield every number in a text, and the kinds of document that the number may be. The text must have been
+    normalised by ``limpo``.
 
     ``verificacao`` uses the same kinds to check the language model's answer.
     """

@@ -41,8 +41,8 @@ def lugares(planas: Sequence[str], pontos: Sequence[bool], antes: Sequence[str])
     word's position in that name; otherwise the code is empty.
 
     A code has four parts: the kind of name (``_KINDS``), the word's position in the name (``B`` begin, ``I`` inside,
-    ``E`` end, ``S`` single word), a sign for the text after the name, and ``|`` if a separator precedes the name.
-    ``pontos`` says which words end with a full stop.
+    ``E`` end, ``S`` single word), a character that describes the text after the name, and ``|`` if a separator precedes
+    the name. ``pontos`` says which words end with a full stop.
     """
     count = len(planas)
     written = {each.upper() for each in planas if len(each) == 2 and each.upper() in ESTADOS}
