@@ -41,7 +41,7 @@ def parameters() -> set[str]:
     """Return the names of the query parameters that the pages read."""
     found: set[str] = set()
     for folder in SOURCES:
-        for file in (ROOT / folder).glob("*.py"):
+        for file in (ROOT / folder).rglob("*.py"):
             text = file.read_text(encoding="utf-8")
             found |= set(re.findall(r'(?:query|params|query_params)(?:\.get(?:list)?\(|\[)"(\w+)"', text))
     return found | {"vaga", "motivo", "comparar"} - {"para"}
