@@ -39,7 +39,7 @@ async def figures(url: str, *, quick: bool) -> str:
     lines.append(
         [f"lateness of a fire, all jobs of Julia, {seconds:.0f} simulated minutes", await catalogue(url, seconds)]
     )
-    lines.append([f"{CROWD:,} in-process jobs due at one instant, opened and committed", await crowd(f"{url}")])
+    lines.append([f"time to start {CROWD:,} jobs (functions) that are due at the same time", await crowd(f"{url}")])
     alone, flooded = await live(url, 0, seconds), await live(url, FLOOD, seconds)
     lines.append(["lateness of a live job while no batch jobs fire", alone])
     lines.append([f"lateness of a live job while {FLOOD} batch jobs fire per minute", flooded])

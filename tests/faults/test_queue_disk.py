@@ -35,7 +35,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 async def test_full_disk_begins_nothing_and_loses_nothing_accepted(small_disk: Path, tmp_path: Path) -> None:
     slow = slowness()
     rounds, away = (2, 45.0) if LONG else (1, slow)
-    figures = Figures("T35", "SQLite", f"the disk of the database (16 MB) is full for {away:g} s; rounds: {rounds}")
+    figures = Figures(
+        "T35", "SQLite", f"the disk of the database (16 MB) is full for {away:g} s; number of faults: {rounds}"
+    )
     slowest = 0.0
     async with queue_workers(tmp_path, f"sqlite:///{small_disk}/test.db", lease=slow) as running:
         await running.begin_until_up(2)

@@ -29,7 +29,7 @@ async def _poison(url: str, folder: Path) -> None:
     against the slow items too.
     """
     figures = Figures(
-        "T29", kind(url), "tasks that end their worker (`os._exit`, SIGSEGV) run among slow and quick tasks"
+        "T29", kind(url), "tasks that kill their worker process (`os._exit`, SIGSEGV) run among slow and quick tasks"
     )
     async with queue_workers(folder, url, limit=30, lease=0.8, looks_every=0.3) as running:
         work = running.work
@@ -48,7 +48,7 @@ async def _poison(url: str, folder: Path) -> None:
         assert (tally.lost, tally.doubled) == (0, 0)
         figures.record_items(
             tally,
-            "each task that ends its worker was declared dead at its third attempt; all other tasks ended normally",
+            "each task that killed its worker process was declared dead after three attempts; all other tasks ended normally",
         )
 
 

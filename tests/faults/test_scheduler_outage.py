@@ -60,7 +60,9 @@ async def test_database_outage_loses_no_fire(places: Mapping[str, Path]) -> None
 async def _stopped(folder: Path) -> None:
     rate, rounds, away = (4.0, 2, 120 * SECOND) if LONG else (40.0, 1, 60 * SECOND)
     figures = Figures(
-        "T12", "PostgreSQL", f"the database server is stopped for {exact(away)} of simulated time; rounds: {rounds}"
+        "T12",
+        "PostgreSQL",
+        f"the database server is stopped for {exact(away)} of simulated time; number of faults: {rounds}",
     )
     downs = []
     folder.mkdir()
@@ -88,7 +90,8 @@ async def _cut_off(url: str, folder: Path) -> None:
     figures = Figures(
         "T12",
         "PostgreSQL",
-        f"one of two schedulers loses its connection for {exact(away)} and is then frozen for the same time; rounds: {rounds}",
+        f"one of two schedulers loses its connection for {exact(away)} and is then frozen for the same time;"
+        f" number of faults: {2 * rounds}",
     )
     parts = urlsplit(url)
     async with proxy(parts.port or 5432) as way, plant(folder, url, jobs(), rate=rate, lease=12, drain=600) as running:
@@ -108,7 +111,7 @@ async def _locked(url: str, folder: Path) -> None:
     figures = Figures(
         "T12",
         "SQLite",
-        f"another program locks the database file for {exact(away)} of simulated time; rounds: {rounds}",
+        f"another program locks the database file for {exact(away)} of simulated time; number of faults: {rounds}",
     )
     downs = []
     async with plant(folder, url, jobs(), rate=rate, lease=12, drain=600) as running:

@@ -79,7 +79,7 @@ async def test_call_that_ignores_its_cancellation_is_replaced_with_its_process(
 async def _swallows(where: str, url: str, folder: Path) -> None:
     rate = 1.0 if LONG else 20.0
     figures = Figures(
-        "T26", kind(url), f"Telegram: a call of one of three accounts to {where} messages ignores its cancellation"
+        "T26", kind(url), f"Telegram: one of three accounts {where}s messages, and its call ignores the cancellation"
     )
     # The limit of a send is the sum of its calls: 45 s here.
     limits = {"telegram_timeout_entity": 10, "telegram_timeout_send": 10, "telegram_timeout_media": 10}

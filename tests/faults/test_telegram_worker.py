@@ -221,7 +221,7 @@ async def _accounts_fail(url: str, folder: Path, flood: int, rate: float) -> Non
         figures.record_items(
             replace(tally, items=tally.items - 4, lost=tally.lost - 4),
             f"the hanging client was found after {found.total_seconds():.1f} s; calls during the FLOOD_WAIT: {during}; restarts: 0;"
-            f" sends after PEER_FLOOD: {calls - 2}; messages that wait for its end: 4",
+            f" sends after PEER_FLOOD: {calls - 2}; messages that wait for the end of PEER_FLOOD: 4",
         )
         assert (during, calls) == (0, 2)  # one call before, and one that met PEER_FLOOD
         assert (tally.lost, tally.doubled) == (4, 0)
