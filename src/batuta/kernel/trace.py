@@ -10,7 +10,6 @@ begins. A tracing system can record the steps (``record_with``); without a traci
 
 import random
 import re
-import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -62,7 +61,8 @@ def read(text: object) -> Trace | None:
 
 
 def begin() -> Trace:
-    return Trace(secrets.token_hex(16), _span_id())
+    # A fast random source: an id is not a secret, and every enqueued item may begin a trace.
+    return Trace(f"{random.getrandbits(128) or 1:032x}", _span_id())
 
 
 def follow(text: object) -> Trace:
@@ -162,7 +162,6 @@ class TracedStep:
 
 
 def _span_id() -> str:
-    # A fast random source: a span id is not a secret, and every item of a queue needs one.
     return f"{random.getrandbits(64) or 1:016x}"
 
 

@@ -114,6 +114,7 @@ class Call(NamedTuple):
 
 OnConflict: TypeAlias = Literal["keep", "replace", "reschedule"]
 AfterFailure: TypeAlias = Literal["cancel", "run"]
+ON_CONFLICT, AFTER_FAILURE = get_args(OnConflict), get_args(AfterFailure)
 LONGEST_UNIQUE = timedelta(days=366)
 
 
@@ -137,14 +138,14 @@ class EnqueueOptions:
             raise TypeError(f"delay is a number of seconds, not {type(self.delay).__name__}: write delay=60")
         if self.delay < 0:
             raise ValueError("delay is a number of seconds from now and cannot be negative: write delay=0 or omit it")
-        if not 0 <= self.unique_for <= LONGEST_UNIQUE.total_seconds():
+        if self.unique_for and not 0 <= self.unique_for <= LONGEST_UNIQUE.total_seconds():
             raise ValueError("unique_for must be a number of seconds, at most a year")
-        if self.on_conflict not in get_args(OnConflict):
-            raise unknown("on_conflict", str(self.on_conflict), get_args(OnConflict))
+        if self.on_conflict not in ON_CONFLICT:
+            raise unknown("on_conflict", str(self.on_conflict), ON_CONFLICT)
         if self.key is None and self.is_unique:
             raise ValueError("unique_for and on_conflict need the key that must be unique: give key=…")
-        if self.after_failure not in get_args(AfterFailure):
-            raise unknown("after_failure", str(self.after_failure), get_args(AfterFailure))
+        if self.after_failure not in AFTER_FAILURE:
+            raise unknown("after_failure", str(self.after_failure), AFTER_FAILURE)
         if self.after and self.is_unique:
             raise ValueError(
                 "a call that waits for others cannot replace another call: omit unique_for and on_conflict"
