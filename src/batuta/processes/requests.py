@@ -19,7 +19,7 @@ from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup
 
 RESTART_ASKED = define("restart_asked", "got a restart request from {by}")
 REQUESTS_POLICY = LoopPolicy(
-    every=timedelta(seconds=2), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER
+    every=timedelta(seconds=5), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER
 )
 
 
