@@ -1,6 +1,8 @@
 """The arithmetic behind the benchmark's figures."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -29,6 +31,7 @@ from bench.queue.marks import Marks
 from bench.queue.stored import read as read_stored
 from bench.queue.stored import regressions, stable_ratios
 from bench.queue.tables import QUESTIONS, cell
+from tests import ROOT
 
 SECOND = 1_000_000_000
 
@@ -144,6 +147,40 @@ def test_check_compares_processor_times_and_tolerates_a_fifth() -> None:
     ]
 
 
+# Runs the command in its own process, because it sets signal handlers. The measurement is replaced by given rates.
+CHECK = """
+import sys
+from contextlib import contextmanager
+from bench import __main__ as program
+from bench.queue.contest import QUICK, Contest
+from bench.queue.figures import Figures
+
+class Measured(Contest):
+    def run(self, entries, *, with_million):
+        self.figures = {"batuta-sqlite": Figures({"drain": [20.0]}), "huey": Figures({"drain": [2.0]})}
+
+@contextmanager
+def prepared(folder, effort, entries):
+    yield Measured(folder, effort, None, None)
+
+program.filesystem = lambda folder: "ext4"
+program.contest.prepared = prepared
+program.stored.read = lambda: {"drain rate on SQLite, as a multiple of Huey's": float(sys.argv[1])}
+sys.exit(program.main(["--check", "--quick", "--folder", sys.argv[2]]))
+"""
+
+
+@pytest.mark.parametrize(("before", "code"), [(12.4, 0), (12.6, 1)])
+def test_check_ends_with_an_error_if_a_ratio_fell_by_more_than_a_fifth(
+    before: float, code: int, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CHECK, str(before), str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stderr
+    assert ("drain rate on SQLite, as a multiple of Huey's: 10.00×, stored 12.60×" in done.stderr) is bool(code)
+
+
 def test_stored_ratios_belong_to_bars() -> None:
     assert set(read_stored()) <= {bar.what for bar in BARS if bar.beside}
 
@@ -183,6 +220,8 @@ def test_statement_without_fence_keeps_everything_else(dialect: Dialect) -> None
     assert "fence =" not in without_fence(claim).text
     if dialect == "postgres":
         assert "fence =" not in without_fence(postgres_claim_queries(TASKS).settle_and_claim).text
+    else:
+        assert "fence =" not in without_fence(sqlite_claim_queries(TASKS).settle_successes).text
     assert re.sub(r"\s", "", without_fence(settle).text)[:200] == re.sub(r"\s", "", settle.text)[:200]
 
 
