@@ -36,10 +36,10 @@ PHASES = {
     "run: around the function": ("_work", "_run", "run", "handle", "execute", "_execute", "__next__", "bind_after"),
     "start": ("_start", "_start_waiting", "add"),
     "decide": ("decide", "settlement_of"),
-    "describe the endings": ("split_endings", "ending", "dumps", "settle_unlost", "_order_values"),
+    "describe the endings": ("split_endings", "ending", "dumps", "settle_and_claim", "_order_values"),
     "decode the items": ("leases_of", "loads", "_decode_documents", "_measure_waits"),
     "count and record the item": ("take", "forget", "report", "_record_result", "_forget", "_settle_and_claim", "emit"),
-    "exchange with the database": ("attempt", "perform", "_commit", "_serve", "fetch", "_do_execute", "all"),
+    "exchange with the database": ("attempt", "perform", "steps", "_commit", "_serve", "fetch", "_do_execute", "all"),
     "event loop": ("_run_once", "select", "_read_ready__data_received"),
 }
 _PHASE_OF = {name: phase for phase, names in PHASES.items() for name in names}

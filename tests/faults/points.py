@@ -6,13 +6,15 @@ X>Y`` is after a commit, before the caller receives the result.
 """
 
 import os
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
-from batuta.stores.sql.database import Database, Query, Row, Transaction
+from batuta.stores.sql.database import Database, Query, Row, Statements, Transaction
 
+T = TypeVar("T")
 GONE = 70  # exit code of a process that dies at a point
 
 
@@ -25,13 +27,15 @@ class Points:
         self.times: Counter[str] = Counter()
         self._dies_at = dies_at
         self._seen = seen
+        self._reaching = threading.Lock()  # the event loop and the writer thread of SQLite reach points
 
     def reach(self, label: str) -> None:
-        self.times[label] += 1
-        if self._dies_at == f"{label}#{self.times[label]}":
-            os._exit(GONE)
-        if not self._dies_at:
-            self._seen(label)
+        with self._reaching:
+            self.times[label] += 1
+            if self._dies_at == f"{label}#{self.times[label]}":
+                os._exit(GONE)
+            if not self._dies_at:
+                self._seen(label)
 
 
 class PointedTransaction:
@@ -67,6 +71,37 @@ class PointedTransaction:
             self.written.append(query.name)
 
 
+class PointedStatements:
+    """Statements of one transaction that the writer thread of SQLite performs alone, with the points of a
+    PointedTransaction.
+    """
+
+    def __init__(self, statements: Statements, points: Points, written: list[str]) -> None:
+        self._statements = statements
+        self._points = points
+        self._begun = False
+        self._written = written
+
+    def one(self, query: Query, **values: object) -> Row | None:
+        self._begin(query)
+        row = self._statements.one(query, **values)
+        self._points.reach(f"open {query.name}")
+        return row
+
+    def run(self, query: Query, **values: object) -> int:
+        self._begin(query)
+        touched = self._statements.run(query, **values)
+        self._points.reach(f"open {query.name}")
+        return touched
+
+    def _begin(self, query: Query) -> None:
+        if not self._begun:
+            self._points.reach(f"before {query.name}, to be continued")
+        self._begun = True
+        if query.writes:
+            self._written.append(query.name)
+
+
 class PointedDatabase:
     """A database with a labelled point before and after each call from a queue."""
 
@@ -92,3 +127,9 @@ class PointedDatabase:
             pointed = PointedTransaction(transaction, self._points)
             yield pointed
         self._points.reach(f"committed {'>'.join(pointed.written) or 'nothing'}")
+
+    async def perform(self, steps: Callable[[Statements], T]) -> T:
+        written: list[str] = []
+        found = await self._database.perform(lambda on: steps(PointedStatements(on, self._points, written)))
+        self._points.reach(f"committed {'>'.join(written) or 'nothing'}")
+        return found

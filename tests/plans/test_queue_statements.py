@@ -57,7 +57,7 @@ async def test_claim_and_settle_use_an_index(full: Database, clock: FakeClock) -
             "sqlite_autoindex_tasks_1": await plan(full, turns.ours, endings=endings),
             "sqlite_autoindex_tasks_1 ": await plan(full, turns.settle, endings=endings, now=now),
             "sqlite_autoindex_tasks_1  ": await plan(
-                full, turns.settle_successes, successes=AsJson([[ID, 1, None]]), now=now
+                full, turns.settle_successes, ids=AsJson([ID]), fence=1, keep=None, now=now
             ),
         }
     else:

@@ -17,12 +17,14 @@ class ClaimResult:
     """The result of ``settle_and_claim``: the claimed leases, and the leases whose settlements were not written.
 
     ``lost`` lists leases that were lost: the fence has changed, or the lease has expired. ``unchecked`` lists leases
-    whose row another transaction has locked; the worker keeps these leases and settles again.
+    whose row another transaction has locked; the worker keeps these leases and settles again. ``claim_error`` is the
+    error of a claim that failed although the settlements were written.
     """
 
     leases: Sequence[Lease]
     lost: Sequence[Lease] = ()
     unchecked: Sequence[Lease] = ()
+    claim_error: Exception | None = None
 
 
 class Lapsing(NamedTuple):

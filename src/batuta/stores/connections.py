@@ -23,6 +23,7 @@ from batuta.stores.sql.database import (
     Query,
     Reading,
     Row,
+    Statements,
     Transaction,
     Values,
 )
@@ -125,6 +126,9 @@ class ObservedDatabase(Transaction):
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         return self._observe_context("transaction", self.inner.transaction())
+
+    async def perform(self, steps: Callable[[Statements], T]) -> T:
+        return await self._observe("transaction", self.inner.perform(steps))
 
     def snapshot(self) -> AbstractAsyncContextManager[Reading]:
         if (pages := self._pages_now()) is not None:

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from batuta.kernel.clock import SystemClock
-from batuta.kernel.errors import RowLocked
+from batuta.kernel.errors import RowLocked, StatementRefused, StoreUnavailable
 from batuta.kernel.ids import Ids
 from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.outcome import Settlement
@@ -89,6 +89,58 @@ async def test_locked_row_stays_unchecked_while_other_rows_are_settled(
     assert not settled.lost
     assert not settled.unchecked
     assert (await queue.counts())["complete"] == 10
+
+
+async def test_locked_row_keeps_many_settlements_unchecked_and_does_not_delay_the_claim(
+    queue: SqlQueue, database: Database
+) -> None:
+    first, *others = await claimed(queue, 150)
+    await queue.put([ITEM] * 120)
+    endings = [(lease, DONE) for lease in (first, *others)]
+    async with locked(database, first):
+        result = await queue.settle_and_claim(endings, ANN, 120)
+        assert len(result.unchecked) == 150
+        assert len(result.leases) == 120
+        assert not result.lost
+        again = await queue.settle_and_claim(endings, ANN, 0)
+        assert [lease.id for lease in again.unchecked] == [first.id]
+    await queue.settle_and_claim([(first, DONE)], ANN, 0)
+    assert (await queue.counts())["complete"] == 150
+
+
+async def test_failed_claim_does_not_undo_the_settlements_beside_it(
+    queue: SqlQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leases = await claimed(queue, 150)
+    await queue.put([ITEM] * 120)
+
+    async def fails(*_: object, **__: object) -> list[Lease]:
+        raise StoreUnavailable(where="here", why="the connection was lost")
+
+    monkeypatch.setattr(queue._claims, "claim", fails)
+    result = await queue.settle_and_claim([(lease, DONE) for lease in leases], ANN, 120)
+    assert isinstance(result.claim_error, StoreUnavailable)
+    assert not result.lost
+    assert (await queue.counts())["complete"] == 150
+
+
+async def test_refused_settlements_end_the_claim_beside_them(queue: SqlQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    leases = await claimed(queue, 150)
+    claiming: list[str] = []
+
+    async def waits(*_: object, **__: object) -> list[Lease]:
+        claiming.append("began")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            claiming.append("ended")
+        return []
+
+    monkeypatch.setattr(queue._claims, "claim", waits)
+    refused = [(lease._replace(id="no id"), DONE) for lease in leases]
+    with pytest.raises(StatementRefused):
+        await queue.settle_and_claim(refused, ANN, 120)
+    assert claiming == ["began", "ended"]
 
 
 async def test_lost_lease_beside_a_locked_row_is_proven_lost(

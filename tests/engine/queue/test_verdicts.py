@@ -2,14 +2,17 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.errors import StoreTimeout, StoreUnavailable
+from batuta.kernel.events import ItemLost
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Done, Failed, Snooze, after_seconds
+from batuta.queue.store import ClaimResult
 from batuta.queue.worker.isolation import FIRST_WAIT, Isolation
 from batuta.queue.worker.rescuer import Rescuer
 from batuta.queue.worker.worker import Worker
@@ -162,6 +165,35 @@ async def test_claim_committed_after_its_error_is_released(bench: Bench, monkeyp
     await bench.works(worker)
     row = await bench.row(id)
     assert (row["status"], row["crashes"], row["attempts"]) == ("complete", 0, 1)
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable, StoreTimeout])
+async def test_claim_whose_reply_is_lost_beside_written_settlements_is_released(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, error: type[StoreUnavailable]
+) -> None:
+    bench.handles("conta", fine)
+    (first,) = await bench.put("conta")
+    worker = bench.worker()
+    await worker.tick()
+    await settle()
+    (second,) = await bench.put("conta")
+    settle_and_claim = bench.store.settle_and_claim
+
+    async def lose_the_claim(*arguments: Any, **named: Any) -> ClaimResult:
+        found = await settle_and_claim(*arguments, **named)
+        return replace(found, leases=(), claim_error=error(where="-", why="the connection was lost"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.store, "settle_and_claim", lose_the_claim)
+        with pytest.raises(error):
+            await worker.tick()
+    assert (await bench.row(first))["status"] == "complete"
+    assert not worker.list_leases()
+    assert (await bench.row(second))["status"] == "in_progress"
+    await bench.works(worker)
+    row = await bench.row(second)
+    assert (row["status"], row["crashes"], row["attempts"]) == ("complete", 0, 1)
+    assert not bench.events.of(ItemLost)
 
 
 # Items with one crash left (suspects)

@@ -25,7 +25,7 @@ from batuta.kernel.errors import (
     TransactionMisuse,
 )
 from batuta.stores import connect
-from batuta.stores.sql.database import ConnectionLimits
+from batuta.stores.sql.database import ConnectionLimits, Statements
 from batuta.stores.sql.queries import query_of
 from batuta.stores.sqlite.connection import open_connection
 from batuta.stores.sqlite.driver import SqliteDatabase, statements
@@ -117,6 +117,41 @@ async def test_failed_transaction_undoes_only_its_own_changes_first_in_its_group
     await asyncio.gather(fails("first"), sqlite.run(PUT, name="kept"), fails("later"), sqlite.run(PUT, name="kept too"))
     assert await count(sqlite) == 2
     await fails("alone")
+    assert await count(sqlite) == 2
+
+
+async def test_steps_in_the_writer_thread_are_committed_together_or_not_at_all(sqlite: SqliteDatabase) -> None:
+    def put(*names: str) -> Callable[[Statements], int]:
+        def steps(on: Statements) -> int:
+            for name in names:
+                on.run(PUT, name=name)
+            if "refused" in names:
+                raise StoreConflict(why="refused")
+            row = on.one(COUNT)
+            assert row is not None
+            return int(row["n"])
+
+        return steps
+
+    assert await sqlite.perform(put("one", "two")) == 2
+    kept = sqlite.run(PUT, name="kept")
+    found = await asyncio.gather(sqlite.perform(put("three", "refused")), kept, return_exceptions=True)
+    assert [type(each) for each in found] == [StoreConflict, int]
+    assert await count(sqlite) == 3
+
+
+async def test_steps_of_a_cancelled_caller_are_not_performed(sqlite: SqliteDatabase) -> None:
+    def steps(on: Statements) -> int:
+        return on.run(PUT, name="never")
+
+    async with sqlite.transaction() as transaction:
+        await transaction.run(PUT, name="first")
+        waiting = asyncio.create_task(sqlite.perform(steps))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+    await sqlite.run(PUT, name="last")
     assert await count(sqlite) == 2
 
 

@@ -220,7 +220,7 @@ class Settler:
         endings = self.unsettled.take()
         self.is_claiming = limit > 0
         try:
-            leases = await self._try_turn(endings, limit, reversed)
+            result = await self._try_turn(endings, limit, reversed)
         except StoreTimeout:
             self._split(endings)
             self._doubt(limit)
@@ -233,7 +233,10 @@ class Settler:
         finally:
             self.is_claiming = False
         self.unsettled.progress()
-        return leases
+        if result.claim_error is not None:
+            self._doubt(limit)
+            raise result.claim_error
+        return result.leases
 
     async def release_strays(self, held: Callable[[], Sequence[Lease]], *, at_once: bool = False) -> None:
         """Release stray items, which were claimed for this process but never reached it. They name this process as
@@ -270,7 +273,7 @@ class Settler:
             self._doubt_until = self.clock.monotonic() + self.lease_holder.lease.total_seconds()
             self._stray_check_at = 0.0
 
-    async def _try_turn(self, endings: Endings, limit: int, reversed: bool) -> Sequence[Lease]:
+    async def _try_turn(self, endings: Endings, limit: int, reversed: bool) -> ClaimResult:
         try:
             result = await self.store.settle_and_claim(endings, self.lease_holder, limit, reversed=reversed)
         except StoreUnavailable:
@@ -278,10 +281,11 @@ class Settler:
         except Exception as error:
             if not endings:
                 raise
+            self._doubt(limit)  # a claim may have run beside the settlements
             await self._settle_apart(endings, error)
-            return ()
+            return ClaimResult(())
         self._record_result(endings, result)
-        return result.leases
+        return result
 
     async def _settle_apart(self, endings: Endings, refusal: Exception) -> None:
         """Settle the batch in ever smaller halves, down to single settlements, so that a refused settlement does not

@@ -34,8 +34,10 @@ from batuta.stores.sql.database import (
     Held,
     Query,
     Reading,
+    Result,
     Row,
     StatementGuard,
+    Statements,
     Transaction,
     Values,
     check_values,
@@ -230,6 +232,9 @@ class PostgresDatabase(Transaction):
                 with translate_errors(self.where):
                     await connection.execute("COMMIT")
                 committed = True
+
+    async def perform(self, steps: Callable[[Statements], Result]) -> Result:
+        raise StatementRefused(why="PostgreSQL executes statements one by one: use transaction()")
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Reading]:

@@ -43,6 +43,7 @@ class AnyDataclass(Protocol):
 
 
 Value = TypeVar("Value", bound=AnyDataclass)
+Result = TypeVar("Result")
 
 
 def from_row(kind: type[Value], row: Row, **others: object) -> Value:
@@ -120,6 +121,15 @@ async def read_clock(within: Reading) -> datetime:
     return now
 
 
+class Statements(Protocol):
+    """Executes queries and statements one after another, in a thread of the database (``Database.perform``)."""
+
+    def one(self, query: Query, **values: object) -> Row | None: ...
+    def run(self, query: Query, **values: object) -> int:
+        """Execute a statement and return the number of affected rows."""
+        ...
+
+
 class Transaction(Reading, Protocol):
     """The interface for queries and statements that are committed together."""
 
@@ -174,6 +184,15 @@ class Database(Transaction, Protocol):
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """Open a transaction that commits if the block succeeds. Inside the block, run all statements through this
         transaction and do not open a second one.
+        """
+        ...
+
+    async def perform(self, steps: Callable[[Statements], Result]) -> Result:
+        """Call ``steps`` in the thread that writes to the SQLite file, in one transaction, and return its result after
+        the commit. If ``steps`` raises an error of the engine, roll back and raise this error.
+
+        Compared with ``transaction``, the event loop does not take part between two statements, so the statements run
+        while the event loop is busy. PostgreSQL does not support this method.
         """
         ...
 

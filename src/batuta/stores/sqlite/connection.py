@@ -25,7 +25,7 @@ from batuta.kernel.errors import (
 )
 from batuta.kernel.reasons import reason_of_os_error
 from batuta.kernel.storage.json import dumps, loads
-from batuta.stores.sql.database import AsJson, ConnectionLimits, Query, Values, check_values
+from batuta.stores.sql.database import AsJson, ConnectionLimits, Query, Row, Values, check_values
 from batuta.stores.sqlite.identity import OpenFile
 from batuta.stores.sqlite.operator_sql import local_day
 
@@ -231,6 +231,22 @@ class Acts:
                 connection.executemany(query.text, ready)
 
         return act
+
+
+class StatementsInThread:
+    """Executes queries on a connection, in the thread that uses the connection."""
+
+    def __init__(self, connection: sqlite3.Connection, acts: Acts) -> None:
+        self._connection = connection
+        self._acts = acts
+
+    def one(self, query: Query, **values: object) -> Row | None:
+        rows: list[Row] = self._acts.all(query, values)(self._connection)
+        return rows[0] if rows else None
+
+    def run(self, query: Query, **values: object) -> int:
+        touched: int = self._acts.run(query, values)(self._connection)
+        return touched
 
 
 def attempt(act: Act, connection: sqlite3.Connection, where: str) -> tuple[Any, BatutaError | None]:

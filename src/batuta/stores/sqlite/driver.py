@@ -21,10 +21,11 @@ from batuta.stores.sql.database import (
     Reading,
     Row,
     StatementGuard,
+    Statements,
     Transaction,
     Values,
 )
-from batuta.stores.sqlite.connection import Act, Acts, open_connection, prepare, translate_errors
+from batuta.stores.sqlite.connection import Act, Acts, StatementsInThread, open_connection, prepare, translate_errors
 from batuta.stores.sqlite.identity import OpenFile
 from batuta.stores.sqlite.notifications import NotificationFolder, Receiver
 from batuta.stores.sqlite.readers import Pinned, Readers
@@ -120,6 +121,18 @@ class SqliteDatabase(Transaction):
             await transaction.commit()
         for queue in transaction.notified:
             self.notify(queue)
+
+    async def perform(self, steps: Callable[[Statements], T]) -> T:
+        self._held.check("transaction")
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        def act(connection: sqlite3.Connection) -> T:
+            if future.cancelled():
+                raise TransactionMisuse(why="the caller ended before the writer started its transaction")
+            return steps(StatementsInThread(connection, self._acts))
+
+        self._open_writer().submit(Single(act, future, is_single=False))
+        return await future
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Reading]:

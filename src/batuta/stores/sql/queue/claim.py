@@ -2,6 +2,7 @@
 which have the same effect.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
@@ -9,12 +10,14 @@ from itertools import count, pairwise
 from typing import Any, ClassVar, NamedTuple, cast
 
 from batuta.kernel.clock import in_microseconds, instant, microseconds
+from batuta.kernel.errors import RowLocked, StoreConflict
 from batuta.kernel.reasons import encode
 from batuta.kernel.storage.json import Json, dumps, loads
+from batuta.kernel.waiting import cancel_and_wait
 from batuta.queue.item import ItemState, Lease, QueueTable
 from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, clamp_wait
-from batuta.queue.store import Endings
-from batuta.stores.sql.database import AsJson, Query, Row, Transaction
+from batuta.queue.store import ClaimResult, Endings
+from batuta.stores.sql.database import AsJson, Database, Query, Row, Statements, Transaction
 from batuta.stores.sql.queue.statements import (
     lease_columns,
     postgres_claim_queries,
@@ -25,6 +28,11 @@ from batuta.stores.sql.queue.statements import (
 Asked = Mapping[str, object]
 Claim = Callable[[Transaction, Asked, int], Awaitable[list[Lease]]]
 _NUMBERS = {int, float, type(None)}
+# On PostgreSQL, at least this many items are settled beside a claim of at least this many items, not in one statement
+# with the claim: two commits cost more, but two processes of the server share the work.
+APART = 100
+# The value of the column ``picked`` if no item is due.
+NOTHING_PICKED = "[]"
 # Errors that are raised when an invalid value is decoded, such as a value that was edited by hand.
 _UNREADABLE = (ValueError, TypeError, OverflowError)
 
@@ -38,8 +46,11 @@ class Unwritten(NamedTuple):
     unchecked: list[Lease]
 
 
-class SomeLost(Exception):
+class SomeLost(StoreConflict):
     """At least one of several leases was lost, and it is unknown which one. Nothing was written."""
+
+    def __init__(self) -> None:
+        super().__init__(why="a lease was lost")
 
 
 class PostgresClaims:
@@ -74,6 +85,30 @@ class PostgresClaims:
         claimed = [_drop_settlement(dict(row)) for row in rows if row[self._table.id] is not None]
         return [lease_of(self._table, row) for row in claimed], lost
 
+    async def settle_beside_claim(
+        self, database: Database, endings: Endings, asked: Asked, limit: int, *, reversed: bool
+    ) -> ClaimResult:
+        """Settle items and claim the next items in two statements that run at the same time, each on its own connection
+        and with its own commit. If a row is locked, all settlements are returned as unchecked.
+        """
+        claiming = asyncio.create_task(self.claim(database, asked, limit, reversed=reversed))
+        try:
+            unwritten = await self._settle_all(database, endings, asked)
+        except BaseException:
+            await cancel_and_wait(claiming)
+            raise
+        try:
+            return ClaimResult(await claiming, *unwritten)
+        except Exception as error:  # noqa: BLE001 - the settlements are written, so the caller must not repeat them
+            return ClaimResult((), *unwritten, claim_error=error)
+
+    async def _settle_all(self, database: Database, endings: Endings, asked: Asked) -> Unwritten:
+        try:
+            _, lost = await self.settle_and_claim(database, endings, asked, 0)
+        except RowLocked:
+            return Unwritten([], [lease for lease, _ in endings])
+        return Unwritten(lost, [])
+
     async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> Unwritten:
         described = AsJson([ending(self._table, *each) for each in endings])
         rows = await transaction.all(self._queries.settle, endings=described, now=now)
@@ -100,26 +135,28 @@ class PostgresClaims:
         self._round.move_to(locked[-1])
         groups = AsJson([{self._table.group: group} for group in locked])
         rows = await transaction.all(
-            self._queries.claim_groups, groups=groups, **_values_for(self._queries.claim_groups, asked, limit)
+            self._queries.claim_groups, groups=groups, **_values_for(self._queries.claim_groups, asked, limit=limit)
         )
         return leases_of(self._table, rows)
 
     async def _lock_groups(self, transaction: Transaction, asked: Asked, after: Any, limit: int) -> list[Any]:
         queries, known = self._queries, {**asked, "after": after}
-        locked = await transaction.all(queries.lock_groups, **_values_for(queries.lock_groups, known, limit))
+        locked = await transaction.all(queries.lock_groups, **_values_for(queries.lock_groups, known, limit=limit))
         if after is not None and len(locked) < limit:
-            more = await transaction.one(queries.has_more_groups, **_values_for(queries.has_more_groups, known, limit))
+            more = await transaction.one(
+                queries.has_more_groups, **_values_for(queries.has_more_groups, known, limit=limit)
+            )
             if more is not None and more["has_more"]:
                 left = limit - len(locked)
                 locked += await transaction.all(
-                    queries.lock_due_groups, **_values_for(queries.lock_due_groups, known, left)
+                    queries.lock_due_groups, **_values_for(queries.lock_due_groups, known, limit=left)
                 )
         # A transaction may take the same advisory lock twice, so remove duplicates.
         return list(dict.fromkeys(row["value"] for row in locked))
 
     async def _claim_ungrouped(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
         query = self._queries.claim_ungrouped
-        return leases_of(self._table, await transaction.all(query, **_values_for(query, asked, limit)))
+        return leases_of(self._table, await transaction.all(query, **_values_for(query, asked, limit=limit)))
 
 
 class SqliteClaims:
@@ -129,18 +166,52 @@ class SqliteClaims:
         self._round = Round()
         self._unpack: Unpack | None = None
 
-    async def settle_unlost(self, transaction: Transaction, endings: Endings, now: datetime | None) -> None:
-        """Settle items like ``settle``, but without first checking each lease. If the number of changed rows shows that
-        a lease was lost, raise SomeLost; the caller must then roll back.
+    @property
+    def knows_columns(self) -> bool:
+        """Whether the columns of the table are known, because an earlier claim has read them."""
+        return self._unpack is not None
+
+    async def settle_and_claim(
+        self, database: Database, endings: Endings, now: datetime | None, asked: Asked, limit: int, *, reversed: bool
+    ) -> list[Lease]:
+        """Settle items and claim the next items in one transaction, which the writer thread performs alone. Requires
+        ``knows_columns``. If the number of changed rows shows that a lease was lost, raise SomeLost.
         """
+        assert self._unpack is not None
+        queries = self._queries
         successes, others = split_endings(endings)
-        if successes:
-            packed = ",".join([f'["{lease.id}",{lease.fence},{keep}]' for lease, keep in successes])
-            packed = f"[{packed}]"
-            if await transaction.run(self._queries.settle_successes, successes=packed, now=now) < len(successes):
+        alike: dict[tuple[int, str], list[str]] = {}
+        for lease, keep in successes:
+            alike.setdefault((lease.fence, keep), []).append(lease.id)
+        settling = [
+            _values_for(
+                queries.settle_successes, {"ids": dumps(ids), "fence": fence, "keep": _keep_value(keep), "now": now}
+            )
+            for (fence, keep), ids in alike.items()
+        ]
+        described = dumps([ending(self._table, *each) for each in others])
+        pick = queries.pick_reversed if reversed else queries.pick
+        picking, taking = _values_for(pick, asked, limit=limit), _values_for(queries.take, asked)
+
+        def steps(on: Statements) -> bytes | None:
+            if sum(on.run(queries.settle_successes, **values) for values in settling) < len(successes):
                 raise SomeLost
-        if others and (await self.settle(transaction, others, now)).lost:
-            raise SomeLost
+            if others:
+                ours = on.one(queries.ours, endings=described)
+                if ours is None or len(loads(ours["places"])) < len(others):  # type: ignore[arg-type]
+                    raise SomeLost
+                on.run(queries.settle, endings=described, now=now)
+            found = on.one(pick, **picking) if limit else None
+            if found is None or found["picked"] == NOTHING_PICKED:
+                return None
+            on.run(queries.take, picked=found["picked"], **taking)
+            held = on.one(queries.taken, picked=found["picked"])
+            assert held is not None
+            items: bytes = held["items"]
+            return items
+
+        items = await database.perform(steps)
+        return [] if items is None else self._unpack.unpack(items)
 
     async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> Unwritten:
         described = dumps([ending(self._table, *each) for each in endings])
@@ -155,7 +226,7 @@ class SqliteClaims:
         return await self.take(transaction, await self._pick(transaction, query, asked, limit), asked)
 
     async def _pick(self, transaction: Transaction, query: Query, asked: Asked, limit: int) -> list[int]:
-        row = await transaction.one(query, **_values_for(query, asked, limit))
+        row = await transaction.one(query, **_values_for(query, asked, limit=limit))
         return [] if row is None else loads(row["picked"])  # type: ignore[return-value]
 
     async def claim_round_robin(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
@@ -189,10 +260,7 @@ class SqliteClaims:
         await transaction.run(take, picked=rows, **taking)
         held = await transaction.one(self._queries.taken, picked=rows)
         assert held is not None
-        try:
-            return unpack.leases_of(loads(held["items"].decode()))
-        except _UNREADABLE:
-            return unpack.decode_each(loads(held["items"].decode(errors="surrogateescape")))
+        return unpack.unpack(held["items"])
 
     async def _read_columns(self, transaction: Transaction) -> "Unpack":
         """Read the names and types of the table's columns. Call this method only after an item has been selected,
@@ -254,6 +322,13 @@ class Unpack:
         self._names = list(types)
         self._readers = [self._READERS.get(type) for type in types.values()]
 
+    def unpack(self, items: bytes) -> list[Lease]:
+        """Decode rows. If a value cannot be decoded, only its row is affected."""
+        try:
+            return self.leases_of(loads(items.decode()))
+        except _UNREADABLE:
+            return self.decode_each(loads(items.decode(errors="surrogateescape")))
+
     def leases_of(self, packed: Any) -> list[Lease]:
         """Decode the rows column by column. Raises an error if a value cannot be decoded."""
         found: list[Any] = list(zip(*packed, strict=True))
@@ -296,8 +371,8 @@ def _is_readable(value: Any, read: Callable[[Any], object] | None) -> bool:
         return False
 
 
-def _values_for(query: Query, asked: Asked, limit: int) -> dict[str, object]:
-    known = {**asked, "limit": limit}
+def _values_for(query: Query, known: Asked, **more: object) -> dict[str, object]:
+    known = {**known, **more}
     return {name: known[name] for name in query.parameters if name in known}
 
 
@@ -323,6 +398,10 @@ def split_endings(endings: Endings) -> tuple[list[tuple[Lease, str]], list[tuple
         else:
             successes.append((lease, keep))
     return successes, others
+
+
+def _keep_value(keep: str) -> int | None:
+    return None if keep == FOR_EVER else int(keep)
 
 
 def _keep_of_success(settlement: Settlement) -> str | None:

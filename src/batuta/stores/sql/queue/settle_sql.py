@@ -14,6 +14,13 @@ def now_of(dialect: Dialect) -> str:
     return f"coalesce(:now, {clock_of(dialect)})"
 
 
+def now_once(dialect: Dialect) -> str:
+    """Return an expression like ``now_of`` for statements that change many rows. SQLite evaluates it once per statement,
+    because each call of ``now()`` calls Python.
+    """
+    return f"(SELECT {now_of(dialect)})" if dialect == "sqlite" else now_of(dialect)
+
+
 def assign(values: Mapping[str | None, str]) -> str:
     """Return the SET list of an UPDATE. A None key stands for a column that the table does not have, so its assignment
     is omitted.
@@ -23,6 +30,16 @@ def assign(values: Mapping[str | None, str]) -> str:
 
 def qualify(table: QueueTable, dialect: Dialect, column: str) -> str:
     return f"{table.name if dialect == 'sqlite' else 'item'}.{column}"
+
+
+def is_leased(table: QueueTable, dialect: Dialect, row: str) -> str:
+    """Return the condition that a row has a lease, for statements that find their rows by id.
+
+    On PostgreSQL the condition has a form that the index of leases does not support. Otherwise, if few rows were leased
+    when the statistics were collected, PostgreSQL compares each settlement with each leased row.
+    """
+    column = f"{row}.{table.lease_until}"
+    return f"{column} IS NOT NULL" if dialect == "sqlite" else f"num_nulls({column}) = 0"
 
 
 def retention_end(table: QueueTable, dialect: Dialect) -> str:
@@ -78,7 +95,7 @@ def settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) -
     return (
         f"UPDATE {target} SET {assign(values)} FROM {_endings(table, dialect, skips_locked=skips_locked)}"
         f" WHERE {row}.{table.id} = {of('id')} AND {mine(table.fence)} = {of('fence')}"
-        f" AND {mine(table.lease_until)} IS NOT NULL"
+        f" AND {is_leased(table, dialect, table.name if dialect == 'sqlite' else 'item')}"
     )
 
 
@@ -98,10 +115,11 @@ def settle_successes(table: QueueTable, dialect: Dialect) -> str:
     """Return the UPDATE that settles rows as done, the most frequent case. Each row is changed only if its fence
     matches.
 
-    This UPDATE writes the same values as the UPDATE of ``settle``, but takes lists instead of JSON. The lists are
-    passed as strings, because the driver would check each element of an array in Python.
+    This UPDATE writes the same values as the UPDATE of ``settle``, but takes lists instead of JSON. On PostgreSQL the
+    lists are passed as strings, because the driver would check each element of an array in Python. On SQLite one
+    statement settles items with the same fence and the same retention, because a list of ids needs no decoding of rows.
     """
-    keep = "(success.value ->> 2)" if dialect == "sqlite" else "success.keep * INTERVAL '1 microsecond'"
+    keep = ":keep" if dialect == "sqlite" else "success.keep * INTERVAL '1 microsecond'"
     values: dict[str | None, str] = {
         table.state: f"'{table.done}'",
         table.crashes: "0",
@@ -115,15 +133,14 @@ def settle_successes(table: QueueTable, dialect: Dialect) -> str:
     }
     if dialect == "sqlite":
         return (
-            f"UPDATE {table.name} SET {assign(values)} FROM json_each(:successes) AS success"
-            f" WHERE {table.name}.{table.id} = success.value ->> 0 AND {table.name}.{table.fence} = success.value ->> 1"
-            f" AND {table.name}.{table.lease_until} IS NOT NULL"
+            f"UPDATE {table.name} SET {assign(values)} WHERE {table.id} IN (SELECT value FROM json_each(:ids))"
+            f" AND {table.name}.{table.fence} = :fence AND {is_leased(table, dialect, table.name)}"
         )
     return (
         f"UPDATE {table.name} AS item SET {assign(values)}"
         " FROM unnest(string_to_array(:ids, ',')::uuid[], string_to_array(:fences, ',')::bigint[],"
         " string_to_array(:keeps, ',', 'null')::bigint[]) AS success (id, fence, keep)"
-        f" WHERE item.{table.id} = success.id AND item.{table.fence} = success.fence AND item.{table.lease_until} IS NOT NULL"
+        f" WHERE item.{table.id} = success.id AND item.{table.fence} = success.fence AND {is_leased(table, dialect, 'item')}"
     )
 
 
@@ -141,6 +158,6 @@ def _endings(table: QueueTable, dialect: Dialect, *, skips_locked: bool) -> str:
         return source
     return (
         f"(SELECT free.ctid AS tid, ending.* FROM {source} JOIN {table.name} AS free ON free.{table.id} = ending.id"
-        f" AND free.{table.fence} = ending.fence AND free.{table.lease_until} IS NOT NULL"
+        f" AND free.{table.fence} = ending.fence AND {is_leased(table, dialect, 'free')}"
         f" FOR NO KEY UPDATE OF free SKIP LOCKED) AS ending"
     )

@@ -14,7 +14,9 @@ from batuta.stores.sql.queue.indexes import is_one_of, priority_order, ready_con
 from batuta.stores.sql.queue.settle_sql import (
     assign,
     clock_of,
+    is_leased,
     now_of,
+    now_once,
     qualify,
     retention_end,
     settle,
@@ -223,7 +225,9 @@ def queue_gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
         "handed_over": f", pg_notify('batuta', item.{table.state}) IS NULL AS sent"
         if table.queue == table.state
         else "",
-        "taken": _take_changes(table, now_of(dialect)),
+        "now": now_once(dialect),
+        "is_leased": is_leased(table, dialect, "item"),
+        "taken": _take_changes(table, now_once(dialect)),
         "rescued": _rescue_changes(table, dialect),
         "rescued_from": _write_rescued_queue(table),
         "task_name": "name" if table.name == "tasks" else "NULL",

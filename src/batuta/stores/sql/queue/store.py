@@ -22,6 +22,7 @@ from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, clamp_instan
 from batuta.queue.store import ClaimResult, Depth, Endings, Lapsing, Rescued, Unserved
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Row, Transaction, from_row
 from batuta.stores.sql.queue.claim import (
+    APART,
     Asked,
     PostgresClaims,
     SomeLost,
@@ -206,30 +207,29 @@ class SqlQueue:
 
     async def _turn(self, endings: Endings, asked: Asked, limit: int, *, reversed: bool) -> ClaimResult:
         plain = not any(settlement.follow_ups or settlement.effect for _, settlement in endings)
-        if (
-            isinstance(self._claims, PostgresClaims)
-            and plain
-            and limit
-            and not reversed
-            and self._expects_no_lock(endings)
-        ):
-            try:
-                return ClaimResult(*await self._claims.settle_and_claim(self._liveness, endings, asked, limit))
-            except RowLocked:
-                self._unchecked |= {lease.id for lease, _ in endings}
-        if isinstance(self._claims, SqliteClaims) and plain and endings:
+        claims = self._claims
+        if isinstance(claims, PostgresClaims) and plain and self._expects_no_lock(endings):
+            if min(len(endings), limit) >= APART:
+                result = await claims.settle_beside_claim(self._liveness, endings, asked, limit, reversed=reversed)
+                self._defer_unchecked(endings, result.unchecked)
+                return result
+            if limit and not reversed:
+                try:
+                    return ClaimResult(*await claims.settle_and_claim(self._liveness, endings, asked, limit))
+                except RowLocked:
+                    self._unchecked |= {lease.id for lease, _ in endings}
+        if isinstance(claims, SqliteClaims) and plain and claims.knows_columns:
+            turn = endings, self._query_time(), asked, limit
             with suppress(SomeLost):
-                async with self._liveness.transaction() as transaction:
-                    await self._claims.settle_unlost(transaction, endings, self._query_time())
-                    leases = await self._claims.claim(transaction, asked, limit, reversed=reversed) if limit else []
-                    self._notify_stages(transaction, [settlement for _, settlement in endings])
+                leases = await claims.settle_and_claim(self._liveness, *turn, reversed=reversed)
+                self._notify_stages(self._liveness, [settlement for _, settlement in endings])
                 return ClaimResult(leases)
         # Effects are application code and may be slow, so they run on the handlers' connections.
         path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
         async with path.transaction() as transaction:
             unwritten = await self._settle(transaction, endings)
-            leases = await self._claims.claim(transaction, asked, limit, reversed=reversed) if limit else []
-        self._defer_unchecked(endings, unwritten)
+            leases = await claims.claim(transaction, asked, limit, reversed=reversed) if limit else []
+        self._defer_unchecked(endings, unwritten.unchecked)
         return ClaimResult(leases, *unwritten)
 
     async def _turn_with_limits(
@@ -252,7 +252,7 @@ class SqlQueue:
             left -= len(plain)
             if left and not limited_first:
                 leases = await limited.claim(transaction, work, asked, left)
-        self._defer_unchecked(endings, unwritten)
+        self._defer_unchecked(endings, unwritten.unchecked)
         return ClaimResult([*leases, *await limited.label(self._liveness, plain, asked)], *unwritten)
 
     async def _turn_by_group(self, endings: Endings, asked: Asked, limit: int) -> ClaimResult:
@@ -275,10 +275,10 @@ class SqlQueue:
         """
         return not self._unchecked or not any(lease.id in self._unchecked for lease, _ in endings)
 
-    def _defer_unchecked(self, endings: Endings, unwritten: Unwritten) -> None:
-        if self._unchecked or unwritten.unchecked:
+    def _defer_unchecked(self, endings: Endings, unchecked: Sequence[Lease]) -> None:
+        if self._unchecked or unchecked:
             self._unchecked -= {lease.id for lease, _ in endings}
-            self._unchecked |= {lease.id for lease in unwritten.unchecked}
+            self._unchecked |= {lease.id for lease in unchecked}
 
     async def conclude(self, lease: Lease, settlement: Settlement) -> bool:
         async with self._database.transaction() as transaction:

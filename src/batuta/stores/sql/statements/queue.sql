@@ -27,7 +27,7 @@ RETURNING {table}.{id} AS id, {table}.{fence} AS fence, {cancel_wish} AS "cancel
 WITH held AS MATERIALIZED (SELECT mine.id, mine.fence FROM jsonb_to_recordset(:held) AS mine (id {id_type}, fence bigint)),
 free AS MATERIALIZED (
     SELECT item.ctid AS tid FROM held
-    JOIN {table} AS item ON item.{id} = held.id AND item.{fence} = held.fence AND item.{lease_until} IS NOT NULL
+    JOIN {table} AS item ON item.{id} = held.id AND item.{fence} = held.fence AND {is_leased}
     FOR NO KEY UPDATE OF item SKIP LOCKED
 ),
 renewed AS (
@@ -37,7 +37,7 @@ renewed AS (
 )
 SELECT item.{id} AS id, item.{fence} AS fence, {cancel_wish} AS "cancelled [BOOLEAN]",
        item.{id} IN (SELECT renewed.id FROM renewed) AS is_renewed FROM held
-JOIN {table} AS item ON item.{id} = held.id AND item.{fence} = held.fence AND item.{lease_until} IS NOT NULL;
+JOIN {table} AS item ON item.{id} = held.id AND item.{fence} = held.fence AND {is_leased};
 
 -- read lapsing on sqlite: leases that have expired or are about to expire
 SELECT {id} AS id, {fence} AS fence, {lease_until} AS "lease_until [TIMESTAMPTZ]" FROM {table} INDEXED BY {lease_index}

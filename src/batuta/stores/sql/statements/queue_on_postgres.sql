@@ -86,4 +86,4 @@ RETURNING {given};
 
 -- read still_leased: the given leases whose fence is unchanged
 SELECT item.{id} AS id, item.{fence} AS fence FROM jsonb_to_recordset(:held) AS mine (id {id_type}, fence bigint)
-JOIN {table} AS item ON item.{id} = mine.id AND item.{fence} = mine.fence AND item.{lease_until} IS NOT NULL;
+JOIN {table} AS item ON item.{id} = mine.id AND item.{fence} = mine.fence AND {is_leased};

@@ -10,7 +10,7 @@ SELECT json_group_array(item) AS picked FROM ({pick_in_order});
 SELECT json_group_array(item) AS picked FROM ({pick_in_reverse});
 
 -- write take: lease the picked items
-UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, now()) + :lease WHERE rowid IN (SELECT value FROM json_each(:picked));
+UPDATE {table} SET {taken}, {lease_until} = {now} + :lease WHERE rowid IN (SELECT value FROM json_each(:picked));
 
 -- read taken: the claimed rows in the order in which they were picked, as a single bytes value, because a text may be invalid UTF-8
 SELECT CAST(json_group_array(json_array({packed})) AS BLOB) AS items
@@ -46,5 +46,5 @@ SELECT json_group_array(item) AS picked FROM (
 -- write settle: settle items, each only if its fence matches
 {settle};
 
--- write settle_successes: settle items as done, each only if its fence matches; the number of affected rows shows whether a lease was lost
+-- write settle_successes: settle items that have the same fence as done; the number of affected rows shows whether a lease was lost
 {settle_successes};
