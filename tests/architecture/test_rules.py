@@ -34,6 +34,7 @@ BROAD_CATCHES = {
         "_settle_apart",
         "_settle_refused",
     },  # one settlement must not block the others
+    "stores/sql/queue/claim.py": {"settle_beside_claim"},  # a failed claim must not undo the settlement beside it
     "dispatch/dispatcher.py": {"_compute_safely"},  # a wrong schedule must not stop the others
     "web/middleware.py": {"__call__"},  # every error of a route becomes one answer and one log line
     "stores/sqlite/connection.py": {"attempt"},  # the writing thread must outlive any statement

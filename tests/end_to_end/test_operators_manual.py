@@ -1,4 +1,4 @@
-"""Every command, HTTP call and query in the operations manuals works on a database with synthetic rows."""
+"""Every command and HTTP call in the operations manuals works on a database with synthetic rows."""
 
 import asyncio
 import io
@@ -32,7 +32,7 @@ from simulador.telegram.mundo import LOGIN_CODE
 from tests.command import Command
 from tests.julia.filled import fill_office
 from tests.julia.grupos.bancada import bancada
-from tests.julia.tables import one, rows, write
+from tests.julia.tables import one, write
 from tests.servers import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -57,7 +57,6 @@ ELSEWHERE = {
     "batuta queue show central_fila": "needs Chatwoot; tests/julia/equipe mirrors conversations to it",
     "batuta queue retry central_fila ID": "needs Chatwoot; tests/julia/equipe mirrors conversations to it",
     "batuta vagas realizada ID": "needs a shift that has ended; tests/julia/plantoes confirms one",
-    "SELECT pg_terminate_backend(pid)": "needs the pid of a transaction",
     "batuta keys rotate": "needs keys; tests/engine/cli/test_keys.py runs it",
     "batuta batches close ID": "needs an open batch; tests/engine/cli/test_batches.py closes one",
 }
@@ -433,14 +432,6 @@ async def test_every_call_of_the_manual_is_in_the_openapi_document(client: httpx
     calls = [each.removeprefix("POST ").removesuffix("…") for each in manual("POST")]
     assert len(calls) > 3
     assert [call for call in calls if not any(re.fullmatch(path, call) for path in known)] == []
-
-
-async def test_every_query_of_the_manual_runs(ids: dict[str, str]) -> None:
-    queries = [each for each in manual("SELECT") if each not in ELSEWHERE]
-    assert queries
-    async with build(Settings(database_url="sqlite:///julia.db")).work as work:
-        for query in queries:
-            await rows(work.database, query)
 
 
 def test_every_setting_of_the_manual_exists() -> None:
