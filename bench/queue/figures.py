@@ -232,7 +232,7 @@ BARS = (
 
 
 def verdicts(figures: Mapping[str, Figures]) -> list[Verdict]:
-    """Return a verdict for each limit whose contenders were selected."""
+    """Return a verdict for each limit, unless a library that the limit compares was not measured."""
     found = []
     for bar in BARS:
         if bar.of not in figures or (bar.beside is not None and bar.beside not in figures):

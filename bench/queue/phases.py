@@ -163,7 +163,7 @@ def show(title: str, found: Found, samples: Samples | None) -> None:
 
 
 def table(*, quick: bool) -> str:
-    """Measure both databases and return one table, with a column for each figure and the value from every repeat."""
+    """Measure both databases and return one table. A cell lists the values of all repeats."""
     jobs, repeats = (4_000, 1) if quick else (20_000, 3)
     rows = [["", "jobs/s", "worker µs/job", "server µs/job", "bytes of write-ahead log", "dead rows"]]
     for name, found in measure(["postgres", "sqlite"], jobs, repeats, sampled=False).items():

@@ -227,5 +227,5 @@ async def _import(url: str, folder: Path, backend: str) -> None:
         kills += f"; other process exits: {ended or 'none'}"
         figures.record_items(
             found,
-            f"kills: {kills}; uploads of the file: {sent}; appointments given up and then parsed again: {given_up}",
+            f"kills: {kills}; uploads of the file: {sent}; appointments abandoned and parsed again later: {given_up}",
         )

@@ -44,7 +44,7 @@ async def _sweep(url: str, folder: Path) -> None:
         left = await office.judge()
         assert set((await office.ends()).values()) <= {End.DELIVERED, End.PARKED}
         gone = [*reached, *(point for point in more if point is not None)]
-        note = f"workers exited at {len(gone)} of {len(reached) + len(more)} steps; messages given up and then retried: {given_up}"
+        note = f"workers exited at {len(gone)} of {len(reached) + len(more)} steps; messages abandoned, then retried: {given_up}"
         figures.record_items(await tally(office, left), note)
 
 

@@ -320,9 +320,9 @@ def _options_of(context: Any) -> list[str]:
 
 
 def _describe_bad_value(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
-    """Return a sentence that says why a parameter's value was refused. An error raised by a command contains the
-    expected format, or the key of a translated text that describes the format. An error raised by the parser contains a
-    validation error.
+    """Return a sentence that says why a parameter's value was refused. If a command refused the value, ``mistake``
+    holds the expected format, or the key of a text that describes the format. If the parser refused it, the cause of
+    ``mistake`` is a validation error.
     """
     if mistake.param is None:
         return texts("cli.mistake.form", name=mistake.param_hint, form=texts.get(mistake.message, mistake.message))

@@ -116,7 +116,7 @@ async def test_banned_chip_is_reported_while_others_send(julia: Julia) -> None:
     await add_chip(julia.work.database, "julia-dois", status="banned")
     await write(julia.work.database, f"{ALLOWED} WHERE status = 'active'")
     assert await julia.alerts() == {
-        "chips.banned": "WhatsApp has banned 1 chip: julia-dois; the other chips are sending its messages"
+        "chips.banned": "WhatsApp has banned 1 chip: julia-dois; other chips are sending the messages of this chip"
     }
     found = (await julia.get("/health/chips"))["summary"]
     assert (found["disponiveis"], found["total"], found["banidos"]) == (1, 1, 1)

@@ -238,8 +238,8 @@ def refuse_unstorable_priority(priority: int) -> None:
 
 
 def _refuse_obviously_large(value: object, kind: str, limit: int) -> None:
-    """Raise PayloadTooLarge without encoding the value if its characters and elements alone exceed the limit: each of
-    them takes at least one byte of JSON.
+    """Raise PayloadTooLarge if the value or a part of it has more characters or elements than the limit has bytes. Each
+    takes at least one byte of JSON, so this check needs no encoding.
     """
     inner = value if isinstance(value, list | tuple) else ()
     for each in chain((value,), inner, *(level for level in inner if isinstance(level, list | tuple))):

@@ -376,7 +376,7 @@ async def conclude(
 @dataclass(eq=False)
 class TimedEffect:
     """An effect that may take as much time as its item has left. This limit covers the executions of the effect, but
-    not the waits between them for the store ``where`` to become available.
+    not the time between them in which the database is unavailable. ``where`` is the name of the store.
     """
 
     effect: Callable[[Any], Awaitable[None]]

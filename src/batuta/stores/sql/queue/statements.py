@@ -480,8 +480,8 @@ def _levels(table: QueueTable, gaps: dict[str, str], high_first: bool, index: st
 
 
 def _last_level(table: QueueTable, high_first: bool) -> str:
-    """Return a query for the last priority that was checked individually. If no further priorities exist, the query
-    returns no row, so that the subqueries joined to it do not run.
+    """Return a query for the last of the priorities that a claim checks one by one. If the table has no priority
+    after it, the query returns no row, and the subqueries joined to the query do not run.
     """
     if table.priority is None:
         return "SELECT 0 AS value WHERE FALSE"
