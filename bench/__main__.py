@@ -144,7 +144,8 @@ def overdue(number: int, frame: FrameType | None) -> None:
 
 
 async def measure_store(folder: Path, effort: Effort) -> None:
-    # The disk is measured before, between and after, because it is shared and its speed changes during the run.
+    # The disk is measured before, between and after the two databases, because other programs use it too and its speed
+    # changes during the run.
     syncs = [syncs_per_second(folder, effort.seconds)]
     await measure_sqlite(folder, effort)
     syncs.append(syncs_per_second(folder, effort.seconds))

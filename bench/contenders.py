@@ -191,7 +191,8 @@ class ExecutorThread:
     def __init__(self, file: Path) -> None:
         self._writer, self._reader = BareSqlite(file), BareSqlite(file)
         self._writing, self._reading = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
-        self._turn = asyncio.Lock()  # keeps transactions of several thread switches apart
+        # so that no other write runs between the statements of a transaction, each of which is a thread switch
+        self._turn = asyncio.Lock()
 
     async def insert(self, number: int) -> None:
         await self._write(lambda: self._writer.insert(number))

@@ -127,7 +127,9 @@ def _messages(evidence: Evidence) -> Iterator[str]:
 
 
 def without_account(message_id: str) -> str:
-    """Return the id of a message without the Telegram account, because the simulator's receipts have no account."""
+    """Remove the Telegram account from the id of a message, because the simulator's receipts do not contain the
+    account.
+    """
     return re.sub(r"^tg:[0-9a-f-]{36}:", "tg:", message_id)
 
 

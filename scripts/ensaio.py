@@ -37,7 +37,7 @@ from simulador.main import create_app as simulated_app
 from simulador.main import keeper
 
 GRACE = timedelta(seconds=5)
-# Value of all other limits. It is so high that they never hold back a message.
+# Value of the limits that a rehearsal does not set. It is so high that these limits never hold back a message.
 WIDE = 1_000_000
 
 

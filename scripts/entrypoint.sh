@@ -19,7 +19,7 @@ case "${RUN_MODE:-}" in
     *) refuse "RUN_MODE cannot be '$RUN_MODE'" "RUN_MODE não pode ser '$RUN_MODE'" ;;
 esac
 
-# A process that an operator deploys is closed unless the operator says otherwise.
+# Production is the default, because it refuses access that an operator has not configured.
 APP_ENV=${APP_ENV:-production}
 export APP_ENV
 

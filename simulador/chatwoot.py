@@ -6,8 +6,8 @@ the routes below ``/chatwoot/controle``:
 
 PUT    /chatwoot/controle/webhook               {"url", "secret"}: where events are delivered; without url they are only listed
 GET    /chatwoot/controle/eventos               the events with their headers
-PUT    /chatwoot/controle/falhas                {"status": 503, "times": 2, "skip": 0, "after": false}: refuse requests, the first
-                                                ``skip`` excepted; after: do the work first, so that the answer is lost
+PUT    /chatwoot/controle/falhas                {"status": 503, "times": 2, "skip": 0, "after": false}: answer ``skip`` more
+                                                requests, then refuse ``times``; ``after`` does their work before it refuses them
 POST   /chatwoot/controle/conversas/{id}        {"person", "message" | "assign" | "unassign" | "resolve" | "label"}
 GET    /chatwoot/controle                       contacts and conversations with their messages
 """

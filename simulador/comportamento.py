@@ -53,7 +53,7 @@ class Comportamento(Behaviour):
     late: float = 0.0  # share of events that are delivered out of order
     lost: float = 0.0  # share of events that are never posted
     # People
-    # if true, people reply to the meaning of a message (see ``respostas``); otherwise these shares apply:
+    # whether people reply to the meaning of a message (see ``respostas``); if False, the following shares apply
     conversation: bool = False
     reply_share: float = 0.0  # share of messages to which people reply
     opt_out_share: float = 0.0  # share of messages whose reply is an opt-out

@@ -47,7 +47,8 @@ settings.register_profile("explore", max_examples=2_000, deadline=None)
 settings.load_profile("steady")
 # All HTTP clients share one set of certificates, because each would take 20 ms to load them.
 vars(httpcore2)["default_ssl_context"] = functools.cache(httpcore2.default_ssl_context)
-# Every request to an ASGI application asks for sniffio, and would search all folders for it.
+# Every request to an ASGI application tries to import sniffio. Without this entry, each of these imports would search
+# all folders.
 sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
 HERE = Path(__file__).parent
 JULIA, FAULTS, TYPING = HERE / "julia", HERE / "faults", HERE / "typing"

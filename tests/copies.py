@@ -16,7 +16,7 @@ import asyncpg
 from tests.servers import Postgres
 
 Answer = TypeVar("Answer")
-MOST_KEPT = 4  # of all templates together
+MOST_KEPT = 4  # largest number of copies that are kept, for all templates together
 # The first version with `pg_stat_force_next_flush`. On an older server no copy is kept.
 SINCE = 15
 # Sessions that a test left open end, as before a DROP DATABASE. Each writes its counters before it ends.
@@ -31,7 +31,8 @@ _TABLES = """
 SELECT oid, pg_relation_size(oid) > 0 AS is_seeded FROM pg_class
 WHERE relkind = 'r' AND relnamespace <> ALL (ARRAY['pg_catalog', 'information_schema']::regnamespace[])
 """
-# A TRUNCATE of other tables would empty such a seeded table too.
+# Whether a seeded table refers to a table without seeded rows. A TRUNCATE of the latter would empty the seeded table
+# too.
 _SEEDED_REFERENCES = """
 SELECT EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND conrelid = ANY($1) AND confrelid <> ALL($1))
 """
@@ -49,7 +50,8 @@ _WRITTEN = """
 SELECT o::regclass::text AS name, size > $2 AS is_large FROM unnest($1::oid[]) AS o, pg_relation_size(o) AS size
 WHERE size > 0
 """
-# A DELETE of few rows is ten times as fast as a TRUNCATE, which creates every index again. It leaves the pages of the table.
+# A DELETE of few rows is ten times as fast as a TRUNCATE, which creates every index again. Unlike a TRUNCATE, a DELETE
+# leaves the table's pages allocated.
 LARGE = 64 << 10
 _RESTART = """
 SELECT setval(seqrelid::regclass, seqstart, false) FROM pg_sequence WHERE pg_sequence_last_value(seqrelid) IS NOT NULL
@@ -57,7 +59,7 @@ SELECT setval(seqrelid::regclass, seqstart, false) FROM pg_sequence WHERE pg_seq
 
 
 class Copies:
-    """The copies of template databases on one server. Each copy is kept for later tests."""
+    """Copies of template databases on one server. A copy in which a test changed only rows is kept for later tests."""
 
     def __init__(self, server: Postgres) -> None:
         self._server = server

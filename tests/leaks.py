@@ -1,5 +1,5 @@
-"""A plugin that closes the connections left open by a failed test. It collects them as soon as the test ends, because
-later they would make an unrelated test fail.
+"""A plugin that runs the garbage collector right after a failed test, which closes the connections that the test left
+open. If they were closed later, an unrelated test would fail.
 """
 
 import gc

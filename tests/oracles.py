@@ -33,8 +33,8 @@ def cron_fires(text: str, zone: ZoneInfo, start: datetime, end: datetime) -> lis
 
 
 def _with_seconds(text: str, zone: ZoneInfo, start: datetime, end: datetime) -> list[datetime]:
-    """Return the fires with their seconds. Clocks change at whole minutes, so a minute that was skipped has only one
-    fire.
+    """Return the fires of an expression with six fields, each in the seconds that its first field specifies. If a clock
+    change skips a matching minute, the job fires only once for it, at the first instant after the change.
     """
     second, _, minutes = text.partition(" ")
     minute, hour, *_ = minutes.split()

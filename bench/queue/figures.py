@@ -23,8 +23,8 @@ def drain_rate(marks: Sequence[Mark], workers: int = 1) -> float | None:
 
 
 def percentile(samples: Sequence[float], share: float) -> float:
-    """Return a percentile by nearest rank: at least the fraction ``share`` of all samples is not larger than the
-    result.
+    """Return a percentile by nearest rank: the smallest sample for which at least the fraction ``share`` of all samples
+    is not larger.
     """
     return sorted(samples)[max(0, math.ceil(share * len(samples)) - 1)]
 
@@ -99,8 +99,8 @@ def _cpu(figures: Figures) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A promised limit on the ``figure`` of the contender ``of``. If ``beside`` names another contender, the limit
-    applies to the ratio of the two contenders' figures.
+    """A promised limit on one figure. ``of`` names the contender, and ``figure`` names its figure. If ``beside`` names
+    another contender, the limit applies to the ratio of the two contenders' figures.
     """
 
     what: str
@@ -186,7 +186,7 @@ BARS = (
     Bar(
         "rate of sequential enqueues on SQLite, as a multiple of Huey's", _LITE, "single", 1.0, "huey", raw="raw-sqlite"
     ),
-    # The raw loop does not limit this figure, because it commits once per enqueue.
+    # The raw loop is not an upper limit for concurrent enqueues, because it commits once per enqueue.
     Bar(
         "rate of enqueues by 50 callers on PostgreSQL, as a multiple of PgQueuer's", _PG, "concurrent", 5.0, "pgqueuer"
     ),

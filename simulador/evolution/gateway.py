@@ -122,7 +122,7 @@ class Evolution:
         self.recebidos.clear()
 
     async def welcome(self, request: Request) -> Response:
-        index = str(request.base_url)  # the answer also gives this address for the manual
+        index = str(request.base_url)  # the answer also contains this address, as that of the manual
         return JSONResponse(
             {
                 "status": 200,

@@ -92,7 +92,7 @@ class Vida:
         self.refusals.append(Refusal(at=self._clock.now().isoformat(), instance=instance, status=status))
 
     def writes(self, instance: Instance, number: str, text: str, *, hidden: bool = False) -> str:
-        """Let a person write to one of our numbers, and return the id of the message."""
+        """Deliver a message from a simulated person to one of our numbers, and return the id of the message."""
         jid = hidden_jid(number) if hidden else jid_of(number)
         message = self._message(instance, jid, text, name="Pessoa Simulada")
         instance.messages.append(message)
@@ -100,7 +100,7 @@ class Vida:
         return key_of(message)[0]
 
     def group_talks(self, instance: Instance, text: str | None = None, group: str = GROUPS[0]) -> str:
-        """Let a member write to a group, and return the id of the message."""
+        """Deliver a group message from a simulated member, and return the id of the message."""
         n = self._next("group")
         hidden = self._chance.of("hidden author", n) < self._how().hidden_share
         number = f"55119000{self._chance.bits(16, 'author', n) % 100:05d}"
@@ -143,8 +143,8 @@ class Vida:
             self._carteiro.later((2 * n + 1) * every, lambda: self.connection(instance, "open"))
 
     def new_id(self, instance: Instance, jid: str) -> str:
-        """Return the id of the nth message between an instance and a person. The id does not depend on other
-        messages.
+        """Return the id of the next message between an instance and a person. The id depends only on the seed, the two
+        parties and the number of messages between them so far.
         """
         whose = f"{instance.name} {jid}"
         return f"3EB0{self._chance.bits(64, 'id', whose, self._next(whose)):016X}"

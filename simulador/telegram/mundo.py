@@ -239,7 +239,7 @@ class Mundo:
         return token
 
     def revoke(self, conta: int, *, banned: bool = False) -> None:
-        """End an account's connections, and either its sessions or the account itself."""
+        """Revoke an account's sessions or, with ``banned``, ban the account. Both end all connections of the account."""
         self._record({"e": "revogada", "conta": conta, "banida": banned})
         for conexao in [each for each in self.conexoes.values() if each.conta == conta]:
             conexao.woken()
@@ -296,7 +296,7 @@ class Mundo:
         return len(self._box(conta).updates)
 
     def difference(self, conta: int, pts: int, most: int = MOST_AT_ONCE) -> list[dict[str, Json]]:
-        """Return at most ``most`` updates after a position, oldest first. A shorter list contains the last update."""
+        """Return the next updates after a position, oldest first: all of them, or only ``most`` if there are more."""
         return self._box(conta).updates[pts : pts + most]
 
     # Requests of an account
@@ -421,7 +421,7 @@ class Mundo:
     # Actions of people
 
     def says(self, autor: int, conta: int, texto: str, *, midia: Mapping[str, Json] | None = None) -> int:
-        """Let a person write to an account. Return the id of the message in the account's message box."""
+        """Send an account a message from a person. Return the id of the message in the account's message box."""
         chave = f"pessoa:{autor}"
         self._write(f"pessoa:{conta}", autor, texto, midia=None if midia is None else dict(midia))
         return max(self._messages(conta, chave))
@@ -430,7 +430,7 @@ class Mundo:
         self._write(chave, autor, texto)
 
     def reads(self, pessoa: int, conta: int) -> None:
-        """Let a person read all messages that the account sent."""
+        """Record that a person has read all the messages that they received from the account."""
         own = [id for id, each in self._messages(conta, f"pessoa:{pessoa}").items() if each.is_own]
         if own:
             self._record({"e": "lida", "conta": conta, "chat": f"pessoa:{pessoa}", "ate": max(own)})

@@ -20,7 +20,7 @@ from scripts.reference import FILE, document
 from scripts.sql_layout import layout, tokens
 
 ROOT = Path(__file__).parents[2]
-# Names in the five source documents, without examples and local variables of their sketches.
+# Names in the five seed documents, except those of examples and of local variables in code sketches.
 NAMED_BY_THE_SEEDS = {
     "S0": """
         app/workers/__init__.py app/workers/__main__.py JOBS backfill_extraction.py fila_worker grupos_worker.py

@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SOURCES = ("src/batuta", "app", "simulador")
 LARGEST_FOLDER = 14  # files without __init__.py
-# Folders that are catalogues: every file has the name of what a reader looks for.
+# Folders that may be large, because their files form a list and a reader finds a file by its name.
 CATALOGUES = {
     "src/batuta": "the public modules, one per subject",
     "src/batuta/stores/sql/schema": "numbered migrations",

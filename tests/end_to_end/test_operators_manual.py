@@ -210,7 +210,7 @@ def manual(prefix: str) -> list[str]:
 
 
 def language_of(command: str) -> str:
-    """Return the language of the manual that contains this command. In the command, option values are words of that
+    """Return the language of the manual that contains this command. Some option values in the command are words of that
     language.
     """
     is_shared = any(

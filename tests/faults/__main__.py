@@ -21,7 +21,8 @@ from tests.faults.figures import FILE, FORM
 Cells: TypeAlias = list[str]
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "faults.md"
-# The second folder has the two weeks of both timetables. They inject no faults, but have a long form too.
+# The second folder contains the test that simulates two weeks of each timetable. It injects no faults, but has a long
+# form too.
 FOLDERS = (Path(__file__).parent, ROOT / "tests" / "end_to_end")
 COLUMNS = ["test", "database", "done", "targets", "missed", "doubled", "early", "unexplained", "took", "note", "on"]
 TITLES = [

@@ -27,7 +27,7 @@ class Plan:
     folder: str
     redis: str
     slowness: float = 1.0  # how slow the machine is; leases and drains are lengthened by this factor
-    # number of tasks that an ARQ worker runs at a time; few, so that Julia's worker sends most of them
+    # number of tasks that an ARQ worker claims for itself at a time; small, so that Julia's worker sends most of them
     arq_claims: int = 2
 
     def encode(self) -> dict[str, Any]:

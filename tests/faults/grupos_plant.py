@@ -15,7 +15,7 @@ FAILS, RAISES, DIES = 0.04, 0.03, 0.0005
 
 
 def unlucky(chance: random.Random, dies: float = 0.0) -> Around:
-    """Let a stage at random fail before or after its work, raise an exception, or kill its process."""
+    """At random, make a stage fail before or after its work, raise an exception or kill its process."""
 
     async def around(handler: Handler, lease: Lease) -> StageOutcome:
         lot = chance.random()

@@ -66,7 +66,7 @@ class Endpoint:
 @dataclass
 class Senders:
     plan: Plan
-    work: Batuta  # the engine of this process, which only reads
+    work: Batuta  # the engine of the test's own process; it only reads
     endpoint: Endpoint
     living: list[ForkServerProcess] = field(default_factory=list)
     killed: int = 0

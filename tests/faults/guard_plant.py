@@ -28,8 +28,8 @@ class Plan:
     url: str
     folder: str
     port: int
-    # "rate": limited by rates; "breaker": protected by a circuit breaker; "tasks": a worker whose tasks are protected
-    # by it
+    # "rate": limited by rates; "breaker": protected by a circuit breaker; "tasks": a worker whose tasks a circuit
+    # breaker protects
     way: str
     senders: int = 2  # number of senders per account and process
     most: int = 10

@@ -53,8 +53,8 @@ async def _repeat(plano: Plano, work: Batuta) -> None:
 
 
 def _die_inside(work: Batuta, lots: random.Random) -> None:
-    """Let the process die at random: after a reminder or the end of a hand-off has been written but before the commit,
-    or after the commit.
+    """Make the process die at random, either just before or just after the commit that stores a reminder or the end of
+    a hand-off.
     """
     handoffs = julia_of(work).handoffs.handoffs
     queue, remind = handoffs._queue, handoffs.lembrar

@@ -308,8 +308,8 @@ def expected(job: Spec, since: datetime, until: datetime, downs: Collection[Down
 
 
 def _is_caught_up(job: Spec, fire: datetime, fires: Sequence[datetime], down: Down) -> bool:
-    """Return whether a scheduler must catch up this missed fire. Otherwise, a row that records the reason is also
-    accepted.
+    """Return whether a scheduler must catch up this missed fire. If not, a row that records why it was missed is
+    accepted instead of a run.
     """
     if job.max_age is not None and down.until - fire > timedelta(seconds=job.max_age):
         return False

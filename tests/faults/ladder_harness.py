@@ -39,7 +39,7 @@ def notes_in(folder: Path, *words: str) -> list[list[str]]:
 @dataclass
 class GuardedWorker:
     plan: Plan
-    work: Batuta  # the engine of this process, which only enqueues and queries
+    work: Batuta  # the engine of the test's own process; it only enqueues and queries
     exits: list[Exit] = field(default_factory=list)
     worker: ForkServerProcess | None = None
 

@@ -23,7 +23,7 @@ def build(plan: dict[str, Any]) -> Batuta:
 
 
 async def noted() -> None:
-    """The task that a schedule stored in the database enqueues."""
+    """A task without work. A schedule that is stored in the database enqueues it."""
 
 
 def __getattr__(name: str) -> object:

@@ -27,7 +27,7 @@ class Points:
         self.times: Counter[str] = Counter()
         self._dies_at = dies_at
         self._seen = seen
-        self._reaching = threading.Lock()  # the event loop and the writer thread of SQLite reach points
+        self._reaching = threading.Lock()  # points are reached on the event loop and on SQLite's writer thread
 
     def reach(self, label: str) -> None:
         with self._reaching:
@@ -72,8 +72,8 @@ class PointedTransaction:
 
 
 class PointedStatements:
-    """Statements of one transaction that the writer thread of SQLite performs alone, with the points of a
-    PointedTransaction.
+    """The statements of a transaction that runs entirely on SQLite's writer thread. They have the same labelled points
+    as those of a PointedTransaction.
     """
 
     def __init__(self, statements: Statements, points: Points, written: list[str]) -> None:

@@ -22,7 +22,7 @@ class Proxy:
         self._open.set()
         self._taking = True
         self._connections: set[asyncio.Task[None]] = set()
-        # first bytes of each connection, by the writer to its other end
+        # maps the server-side writer of each connection to the first bytes on that connection
         self._first: dict[asyncio.StreamWriter, bytes] = {}
         self._frozen: set[asyncio.StreamWriter] = set()
 

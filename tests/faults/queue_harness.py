@@ -27,7 +27,7 @@ from tests.stored import readable
 @dataclass
 class QueueWorkers:
     plan: Plan
-    work: Batuta  # the engine of this process, which only enqueues and queries
+    work: Batuta  # the engine of the test's own process; it only enqueues and queries
     workers: list[ForkServerProcess] = field(default_factory=list)
 
     def begin(self, **other: Any) -> ForkServerProcess:

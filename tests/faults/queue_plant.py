@@ -38,8 +38,8 @@ from tests.faults.points import PointedDatabase, Points
 
 VARIABLE = "FAULTS_SHOP"
 EFFECTS = "CREATE TABLE IF NOT EXISTS effects (item TEXT NOT NULL, what TEXT NOT NULL)"
-# Tasks of each path. The first one holds a slot. WAYS_NOTED is the number of endpoint calls by the others and by the
-# item that one of them emits.
+# Names of the tasks to enqueue. In a process that is to die, the first one waits for the others. WAYS_NOTED is the
+# number of endpoint calls of the other tasks, including the call of an item that one of them emits.
 WAYS, WAYS_NOTED = ("espera", "avisa", "escreve", "encadeia", "tropeca", "avisa"), 6
 STAGES = ("lida", "limpa", "lotada", "lavrada", "lacrada")
 LINE = QueueTable(
@@ -223,8 +223,8 @@ def add_limited(work: Batuta, plan: Plan) -> None:
 
     @work.task(retry=[0.05], concurrency=4, rate="10/second", per_key=Limits(by="quem", concurrency=1, rate="3/second"))
     async def limitada(ctx: TaskContext, quem: str, seconds: float) -> Done | Failed:
-        """Record the key, the process, the instant of the claim, and when the handler started and ended on the
-        machine's clock.
+        """Record the key, the process and the instant of the claim. Also record the time on the machine's clock when
+        the handler starts and when it ends.
         """
         begins = time.monotonic()
         found = await work.database.one(started, id=ctx.id)
@@ -242,7 +242,9 @@ def add_limited_stage(work: Batuta, plan: Plan) -> None:
     async def arrive(item: dict[str, Any]) -> None: ...
 
     async def visit(item: dict[str, Any]) -> dict[str, Any]:
-        """Record the key, the process, and when the handler started and ended on the machine's clock."""
+        """Record the key and the process. Also record the time on the machine's clock when the handler starts and when
+        it ends.
+        """
         call = str(work.ids.new())
         note(plan, "enter", item["quem"], str(os.getpid()), call, str(time.monotonic()))
         await asyncio.sleep(item["seconds"])
@@ -279,8 +281,8 @@ def add_every_way(work: Batuta, plan: Plan, stop: asyncio.Event) -> None:
     """Add a task for each code path through a worker, on each queue. All these tasks call the endpoint.
 
     A task belongs to one queue, so its name ends with the queue's name. If several queues shared a task, the first
-    worker would move the items to its own queue. In a process that is to die, one task never ends by itself, so that
-    its lease is renewed and the item is released on shutdown.
+    worker would move the items to its own queue. In a process that is to die, one task runs until the process stops, so
+    that the process also renews a lease and releases an item on shutdown.
     """
     points = Points(plan.dies_at or "", lambda label: note(plan, "point", label))
 

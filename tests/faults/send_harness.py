@@ -59,7 +59,7 @@ ABLE = (
 @dataclass
 class SendingWorkers:
     plan: Plano
-    work: Batuta  # the engine of this process, which only enqueues and queries
+    work: Batuta  # the engine of the test's own process; it only enqueues and queries
     clock: FastClock
     client: httpx2.AsyncClient
     doctors: list[tuple[str, str]] = field(default_factory=list)  # id and phone number of each doctor
@@ -240,8 +240,8 @@ class SendingWorkers:
         return f"{counts}\n{self.log()}"
 
     async def until_left(self, count: int, within: float = TIMEOUT, by: timedelta | None = None) -> None:
-        """Wait until ``count`` messages have been sent. If ``by`` is given, step the clock by it as ``hurry`` does,
-        because all chips may be resting.
+        """Wait until ``count`` messages have been sent. With ``by``, step the clock forward as ``hurry`` does, because
+        all chips may be resting.
         """
 
         async def have_left() -> bool:

@@ -108,7 +108,7 @@ class Account:
 @dataclass
 class TelegramOffice:
     server: Server
-    julia: Julia  # Julia in this process, which only enqueues and queries
+    julia: Julia  # Julia in the test's own process; it only enqueues and queries
     plan: dict[str, Any]
     accounts: list[Account] = field(default_factory=list)
     doctors: list[str] = field(default_factory=list)

@@ -37,7 +37,7 @@ from tests.faults.watched_plant import CLOCK
 
 ORIGIN = datetime(2026, 3, 2, 15, 0, 20, tzinfo=UTC)  # a Monday, noon in São Paulo
 BAR = timedelta(seconds=90)
-RATE = 4 if LONG else 6  # of the clock
+RATE = 4 if LONG else 6  # speed of the clock, as a multiple of real time
 SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
 
 
@@ -69,7 +69,7 @@ class WatchedSystem:
 
     async def slack(self) -> list[str]:
         """Return the texts sent to Slack. On a busy machine the response to an alert may exceed its timeout (a sixth of
-        the usual one), so that the alert is sent again. The short form ignores such repetitions.
+        the usual one), and the alert is then sent again. The short form ignores such repetitions.
         """
         texts = [each["payload"]["text"] for each in (await self._received())["slack"]]
         return texts if LONG else list(dict.fromkeys(texts))
@@ -200,7 +200,8 @@ async def test_nights_and_a_weekend_raise_no_alarm(tmp_path: Path, profile: str)
                 pass
             await scheduler.runner.finish()
             if step % 6 == 0:
-                # A moment after the fires, and at odd minutes, so that checks also run while work is unfinished.
+                # Check a moment after the fires, and at a different minute each time, so that some checks run while
+                # work is unfinished.
                 await clock.advance((step // 6 % 4) * MINUTE + CALM + 7 * SECOND)
                 loops = {"dispatcher": {"last_progress_ago": 0.9, "failures": 0}}
                 await work.beats.beat("s:1", "scheduler", loops, now=clock.now())

@@ -28,7 +28,7 @@ HANDOFFS = 60 if LONG else 6
 STEP = timedelta(minutes=20) if LONG else timedelta(hours=2)
 RATE, LEASE = 10.0, 15.0
 PAUSE = (0.2, 0.6) if LONG else (1.0, 3.0)
-# A message whose intent was stored before a decision may be sent up to this much later.
+# Longest time from a decision to a send that was already in progress when the decision was made.
 CALL_WITHIN = timedelta(seconds=2 * RATE)
 # Words of the first message and of each reminder.
 TEXTS = ("quer esta vaga", "Ainda preciso da sua resposta", "continua esperando", "último aviso")
@@ -65,8 +65,8 @@ async def _storm(url: str, folder: Path) -> None:
 
 
 async def _open(office: SendingWorkers) -> dict[str, str]:
-    """Open one hand-off for each doctor, each for a vacancy that a different person posted. Return the phone number of
-    that person for each hand-off.
+    """Open one hand-off for each doctor. Every hand-off is about a separate vacancy, posted by a separate person.
+    Return the poster's phone number by the id of the hand-off.
     """
     julia, now, posters = julia_of(office.work), office.clock.now(), {}
     await office.work.switches.set(SWITCH.key, True, by="ensaio", reason="-", now=now)
@@ -106,7 +106,7 @@ async def _given_up(office: SendingWorkers) -> list[dict[str, Any]]:
     notified of each.
     """
     async with office.work.database.transaction() as transaction:
-        # The job that runs every minute does the same.
+        # In production, a job that runs every minute makes this call.
         registro = julia_of(office.work).sending.registro
         await registro.store_dead_letters(transaction, now=office.clock.now(), limit=HANDOFFS)
     dead = [row for row in (await office.rows()).values() if row["status"] == "erro"]
@@ -123,7 +123,7 @@ async def _given_up(office: SendingWorkers) -> list[dict[str, Any]]:
 
 
 async def _until_idle(office: SendingWorkers) -> None:
-    """Wait until a run of the job that began after this instant is complete, and every due message has been settled."""
+    """Wait until the job has completed a run that began after this call, and every due message has been settled."""
     since = office.clock.now()
 
     async def is_settled() -> bool:

@@ -41,11 +41,11 @@ LIVES = {"api": import_plant.api, "worker": import_plant.worker, "arq": import_p
 @dataclass
 class Office:
     plan: Plan
-    work: Batuta  # the engine of this process, which only reads
+    work: Batuta  # the engine of the test's own process; it only reads
     redis: ExitStack
     living: dict[str, ForkServerProcess] = field(default_factory=dict)
     killed: Counter[str] = field(default_factory=Counter)
-    ended: Counter[str] = field(default_factory=Counter)  # exits without a kill
+    ended: Counter[str] = field(default_factory=Counter)  # number of exits that the test did not cause
 
     @property
     def roles(self) -> list[str]:
@@ -186,8 +186,9 @@ async def office(folder: Path, url: str, *, with_arq: bool) -> AsyncIterator[Off
 
 
 async def storm(there: Office, chance: random.Random) -> None:
-    """Kill processes during the import. The short form kills each role once. The last role to be killed is the one that
-    runs the calls, because the test would otherwise wait until ARQ's lock expires.
+    """Kill processes during the import. The short form kills each role once. The last process to be killed is Redis or,
+    without ARQ, the worker. Killing Redis removes the locks of killed ARQ workers, so the test need not wait until they
+    expire.
     """
     await there.until_begun()
     if not LONG:

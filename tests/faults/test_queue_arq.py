@@ -40,7 +40,7 @@ ROLES = {"worker": arq_plant.worker, "arq": arq_plant.arq}
 @dataclass
 class Office:
     plan: Plan
-    work: Batuta  # the engine of this process, which only enqueues and reads
+    work: Batuta  # the engine of the test's own process; it only enqueues and reads
     living: list[ForkServerProcess] = field(default_factory=list)
 
     def begin(self, role: str) -> ForkServerProcess:

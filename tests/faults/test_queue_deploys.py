@@ -34,8 +34,8 @@ async def _deploys(url: str, folder: Path) -> None:
         kind(url),
         f"{workers} workers run {tasks} tasks; {rounds} times, each worker gets SIGTERM and is replaced",
     )
-    # Only a worker whose drain or lease ends releases or loses an item. Many writers on one file wait for each other,
-    # so drain and lease are as long as in an installation.
+    # A worker releases an item only if its drain ends, and loses an item only if its lease ends. Both are as long as in
+    # production, because many writers on one SQLite file wait for each other.
     async with queue_workers(folder, url, lease=30.0, drain=30.0) as running:
         ids = await running.work.enqueue_many("conta", [(0.15,) for _ in range(tasks)])
         slowest = 0.0

@@ -108,8 +108,8 @@ async def _enqueue(running: QueueWorkers, name: str, *, rescues: bool = True) ->
 
 
 async def _die_at(running: QueueWorkers, point: str, ids: dict[str, list[str]], places_left: asyncio.Semaphore) -> bool:
-    """Run a worker that exits at this point, and return whether it did. A run may not reach a point, such as the second
-    passage of a label, so try up to five times.
+    """Run a worker that exits at this point, and return whether it did. Try up to five times, because a run may miss
+    the point. For example, it may pass a label only once although the point is the second passage.
     """
     async with places_left:
         for n in range(5):

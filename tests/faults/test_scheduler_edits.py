@@ -133,7 +133,8 @@ async def test_registration_and_dispatch_never_deadlock(house: House, clock: Fak
     async with asyncio.timeout(120):
         await asyncio.gather(register(), fire(), register())
         ended = asyncio.create_task(scheduler.runner.finish())
-        while not ended.done():  # a run whose row is locked writes its end again after a wait on this clock
+        # if a run's row is locked, the scheduler waits on this clock and then writes the run's end again
+        while not ended.done():
             await clock.advance(1)
         await ended
     assert "success" in await house.statuses()

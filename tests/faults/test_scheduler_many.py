@@ -19,7 +19,7 @@ from tests.judges.evidence import Receipt, Rules
 from tests.judges.scheduler import judge
 
 CRONS = ["* * * * *", "*/2 * * * *", "1-59/2 * * * *", "*/5 * * * *", "0-30 * * * *", "* 12-13 * * 1"]
-# Cron expressions with one fire a day, so that a late fire on a slow machine does not reach the next one.
+# Cron expressions with one fire a day. However late a fire is on a slow machine, the job's next fire is not due yet.
 ONCE_A_DAY = [f"{minute} 12 * * *" for minute in range(16)]
 # A fire of this schedule that is older than a minute is missed. The oracle then requires a row with the reason.
 ROW = Spec(name="each_minute", schedule="* * * * *", catch_up="skip")

@@ -29,7 +29,7 @@ AFTER = 70 * SECOND
 
 
 def jobs() -> list[Spec]:
-    """Return the jobs. In the long form there is an additional job that is always running, whose fires are not
+    """Return the jobs. The long form has an additional job that is always running. The fires of this job are not
     judged.
     """
     slow = Spec(name="slow", path="slow", category="slow", takes=170)
@@ -173,8 +173,8 @@ async def test_long_file_lock_takes_no_run_from_a_living_scheduler(
 
 
 async def _in_the_middle_of_a_minute(running: Plant) -> None:
-    """Wait for the middle of a minute. A fire that became due within the last ten seconds would be on time, and would
-    be skipped while an earlier fire was being caught up.
+    """Wait for the middle of a minute, so that no outage begins or ends just after fires become due. Such a fire would
+    still be on time, and would be skipped if the scheduler was catching up an earlier fire of the job at that moment.
     """
     await running.passes((30 - running.clock.now().second) % 60 * SECOND)
 

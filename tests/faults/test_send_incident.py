@@ -38,7 +38,7 @@ async def _incident(url: str, folder: Path) -> None:
     )
     async with sending_workers(folder, url, doctors=50, rate=RATE, most=None, lease=60) as office:
         await write(office.work.database, PACED)
-        await office.stop(*await office.begin_until_up())  # the worker starts, and ends in order
+        await office.stop(*await office.begin_until_up())  # the worker starts and exits normally
         campaign = await office.campaign()
         await office.put(50, "campanha", campanha_id=campaign)
         enqueued = office.clock.now()

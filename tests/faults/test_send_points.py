@@ -16,8 +16,8 @@ from tests.judges.messages import End
 RATE = 8.0
 CONCURRENCY = 5
 FOLLOWS = "left>confirm>went>count_on_doctor>count_on_conversation>count_on_chip>contacted"
-# Points between the commits of the protocol, by the share of lost answers. The long form tries every point that it
-# passes.
+# For each share of lost answers, the points of the send protocol at which a worker exits. The long form also tries
+# every other point that a run passes.
 STEPS = {0.0: ("before the call", "after the call", f"committed settle>{FOLLOWS}"), 1.0: ("committed doubt",)}
 # Parts of a send: a point whose label has one of these words belongs to a send.
 WORDS = ("call", "facts", "intend", "take", "left", "doubt", "settle", "absent", "looked", "confirm", "went", "release")

@@ -33,7 +33,8 @@ from tests.faults.waiting import slowness
 
 pytestmark = [pytest.mark.calm, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
-# A child that does not use our code. It reports that it is ready, and then ten times per time limit that it is alive.
+# A child program that imports nothing from Batuta. It reports once that it is ready. Then it sends ten heartbeats in
+# each period in which the parent expects one.
 LIVING = """
 import os, signal, socket, subprocess, sys, threading, time
 address = os.environ["NOTIFY_SOCKET"].replace("@", chr(0), 1)

@@ -37,7 +37,8 @@ MICROSECOND = timedelta(microseconds=1)
 
 @contextmanager
 def plant(folder: Path, *words: str, **env: str) -> Iterator[Tree]:
-    # In the long form the limit of every installation; in the short form a limit for which a test can wait.
+    # The long form uses the default limit of an installation. The short form uses a limit that is short enough for a
+    # test to wait for it.
     limit = 20.0 if LONG else 2 * slowness()
     with tree(folder, "up", *words, app=PLANT, **{"BATUTA_WATCHDOG_SECONDS": f"{limit:g}", **env}) as running:
         yield running

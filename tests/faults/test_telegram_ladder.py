@@ -40,7 +40,8 @@ async def _is_recorded(office: TelegramOffice) -> bool:
 async def _blocks(test: str, way: str, code: int, url: str, folder: Path) -> None:
     what = {"bloqueia": "`time.sleep(600)`", "expressao": "an endless regular expression"}[way]
     figures = Figures(test, kind(url), f"Telegram: a call of one of three accounts blocks the process with {what}")
-    # The watchdog thread measures with the machine's clock, so only the waits after it are shorter.
+    # The watchdog thread uses the machine's clock, so the fast clock does not shorten its limit. The fast clock
+    # shortens only the waits that follow.
     blocked, rate = (15.0, 1.0) if LONG else (3.0, 5.0)
     async with telegram_office(folder, url, accounts=3, doctors=40, rate=rate, blocked=blocked) as office:
         office.start_worker()

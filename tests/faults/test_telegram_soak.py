@@ -153,8 +153,8 @@ async def test_soak_has_no_hangs_no_losses_and_no_growth(places: dict[str, Path]
         ended = time.monotonic()
         await office.until_sent()
         healed, tally, states = time.monotonic() - ended, await office.tally(), await office.states()
-        # An account that reconnects has a few more descriptors and tasks for a while. Thirds of a short run are too
-        # short to compare, so only the level after the faults counts there.
+        # For a while, an account that reconnects has a few more descriptors and tasks. The short form is too short to
+        # compare thirds of the run, so it checks only the level after the faults.
         flat = require_flat(office.notes("census"), most=ACCOUNTS) if LONG else ""
         await until("descriptors, tasks and threads are back at their level", partial(_is_back, office, before))
         hangs = [await office.restarts(each) for each in ("stuck", "blocked", "uncancellable")]

@@ -75,7 +75,7 @@ async def _sleeps(url: str, folder: Path) -> None:
         await until("the accounts are connected", lambda: office.connected(2))
         for name in LOOPS:
             office.ask_for(f"sleep-{name}")
-        await office.put(2)  # wakes outbound
+        await office.put(2)  # wakes the loop ``outbound``
         await until("all sleep", lambda: _all_noted(office, "ill", "sleep"))
         beats = await office.beats_during(STUCK_AFTER)
         await until("all tick again", lambda: _all_noted(office, "tick"))
@@ -207,7 +207,7 @@ async def _accounts_fail(url: str, folder: Path, flood: int, rate: float) -> Non
         await until("the breaker is open", lambda: _is_open(office, spamming))
         await until("the flood is known", lambda: _waits(office, flooded))
         assert (office.exits, await office.restarts("stuck")) == ([], [])
-        # New processes respect a flood wait that another process met, even when they connect.
+        # A new process obeys a flood wait that an earlier process received, even before it connects.
         await office.kill_worker()
         await until("the flood of connections is known", lambda: _waits(office, flooded, "connect"))
         await office.kill_worker()
@@ -223,7 +223,7 @@ async def _accounts_fail(url: str, folder: Path, flood: int, rate: float) -> Non
             f"the hanging client was found after {found.total_seconds():.1f} s; calls during the FLOOD_WAIT: {during}; restarts: 0;"
             f" sends after PEER_FLOOD: {calls - 2}; messages that wait for the end of PEER_FLOOD: 4",
         )
-        assert (during, calls) == (0, 2)  # one call before, and one that met PEER_FLOOD
+        assert (during, calls) == (0, 2)  # one call before PEER_FLOOD, and the call that received it
         assert (tally.lost, tally.doubled) == (4, 0)
         assert found <= timedelta(seconds=90 * (1 if LONG else 3 * slowness()))
         assert await office.restarts("stuck") == []
@@ -258,7 +258,8 @@ async def test_lost_answers_and_kills_double_and_lose_no_message(places: dict[st
 
 async def _storm(url: str, folder: Path, forgets: bool) -> None:
     messages, kills, accounts = (1_000, 40, 50) if LONG else (30, 3, 5)
-    lost: list[str] = [] if LONG else ["send_text"]  # the loss of other answers breaks connections, which takes time
+    # only these answers are lost, because losing others also breaks connections, which takes time
+    lost: list[str] = [] if LONG else ["send_text"]
     behaviour = {"lost_answers": 0.3, "lost_methods": lost, "forgets_random_ids": forgets}
     memory = "; the server forgets each message's `random_id`" if forgets else ""
     done = (

@@ -14,7 +14,8 @@ from tests.faults.figures import LONG
 TIMEOUT = 3600.0 if LONG else 600.0
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.02, 0.2
 _STEPS, _STEP = 20, 0.002
-# Whether only calm tests run. The load average then still counts the tests that ran before, for more than a minute.
+# True if only calm tests are running. For more than a minute, the load average then still includes the tests that ran
+# before them.
 _is_calm = False
 
 

@@ -71,8 +71,8 @@ class Shut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendRules:
-    """The rules that the judge applies. A message must end at most ``within`` after it was accepted. ``read_at`` is
-    when the evidence was read.
+    """The rules that the judge applies. ``read_at`` is the time at which the evidence was read. ``within`` is the
+    longest time that a message may take from its acceptance to its final state.
     """
 
     read_at: datetime

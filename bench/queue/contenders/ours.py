@@ -23,7 +23,7 @@ from bench.queue.contender import Assignment, Enqueuer, run
 
 ClaimQueries = TypeVar("ClaimQueries", PostgresClaimQueries, SqliteClaimQueries)
 CONCURRENCY, DEFAULT = 1000, 20
-QUEUES = 10  # of the idle worker
+QUEUES = 10  # number of queues of the idle worker
 FENCE_CHECKED = re.compile(r"\s+AND (?:\w+\.)?fence = (?::fence|\w+\.(?:fence|value ->> 'fence'))")
 LEASE_CHECKED = re.compile(r"\s+AND (?:tasks\.lease_until IS NOT NULL|num_nulls\(item\.lease_until\) = 0)")
 FENCE_COUNTED = "fence = fence + 1, "

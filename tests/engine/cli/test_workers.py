@@ -75,7 +75,7 @@ def test_workers_lists_processes_loops_and_restarts_and_marks_dead_ones(batuta: 
     assert "degraded" in output
     assert "dead" in batuta(*ENGLISH, "workers", "--all")[1]
     assert "no progress for 1 min" in output
-    assert "api" not in output  # the api ended in order, so it is not listed
+    assert "api" not in output  # the api ended normally, so it is not listed
     assert "outbound.py" not in output
     assert "outbound.py" in batuta(*ENGLISH, "workers", "--stacks")[1]
 

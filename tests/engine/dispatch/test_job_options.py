@@ -57,7 +57,9 @@ def test_delays_of_two_jobs_differ() -> None:
 
 
 async def run_on(house: House, clock: FakeClock, minutes: int, **options: Any) -> tuple[Any, Endpoint]:
-    """Start a run that does not end, and let ``minutes`` further fires become due while it is running."""
+    """Start a run that does not end. While it is running, advance the clock by ``minutes`` minutes, so that one fire
+    becomes due in each of them.
+    """
     endpoint = Endpoint(gate=asyncio.Event())
     scheduler = house.scheduler(job(target=endpoint, **options))
     await tick_at(scheduler, clock, T0)

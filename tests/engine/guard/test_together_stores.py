@@ -29,7 +29,7 @@ class GuardedEffect:
         return await self.may.admit(self.clock.now())
 
     async def reason(self) -> tuple[str, object]:
-        """Return the reason code for which the effect was held back, and the first fact of that reason."""
+        """Return why the effect was held back: the code of the reason and the first of the reason's facts."""
         verdict = await self.ask_guards()
         assert isinstance(verdict, Hold), verdict
         assert isinstance(verdict.reason, Reason)

@@ -128,7 +128,7 @@ async def test_timer_is_set_again_before_it_fires_and_never_fires_before_the_lim
         asked = clock.monotonic()
         await monitor.tick()
         await advance_clock(monitor, clock, 5)
-        # one second after the thread, which ends the process itself
+        # a second after the monitor thread's own limit, because usually that thread ends the process
         assert timedelta(seconds=fires[-1] - asked) == LIMIT + SECOND
 
 

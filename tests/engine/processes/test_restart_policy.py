@@ -19,7 +19,7 @@ def after(
 
 
 def waits(code: int, step: float, times: int) -> list[float | None]:
-    """Return the wait before each restart if a child ends ``times`` times, once every ``step`` seconds."""
+    """Return the wait before each restart of a child that ends ``times`` times, at intervals of ``step`` seconds."""
     ends: tuple[float, ...] = ()
     found: list[float | None] = []
     for number in range(times):

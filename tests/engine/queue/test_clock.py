@@ -31,7 +31,7 @@ ITEM = NewItem(values={"name": "f", "args": AsJson([[], {}])})
 
 
 class Skewed(SystemClock):
-    """The clock of a machine, wrong by ``skew``."""
+    """A machine's clock that differs from the correct time by ``skew``."""
 
     def __init__(self, skew: timedelta) -> None:
         self._skew = skew

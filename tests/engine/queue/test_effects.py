@@ -60,8 +60,8 @@ class EffectSetup:
             await self.clock.advance(step)
 
     async def _until_written(self) -> None:
-        """Wait until a write has committed. While an effect occupies SQLite's only writer, no write can commit, so wait
-        for a few reads.
+        """Wait until a write has committed. While an effect occupies SQLite's only writer, no other write can commit;
+        wait until a few reads have ended instead.
         """
         count, written = (in_dialect(each, self.work.database.dialect) for each in (COUNT, WRITTEN))
         writing = asyncio.ensure_future(self.work.database.run(written))
@@ -253,10 +253,10 @@ async def test_effect_that_always_exceeds_the_store_limits_waits_without_countin
         if row is not None and row["error"] is not None:
             break
     assert row is not None
-    # The next claim, which counts an attempt until its end, may have happened already.
+    # The item may already be claimed again. The new claim counts as an attempt until the worker releases the item.
     assert (row["status"], row["attempts"]) in {("queued", 0), ("in_progress", 1)}
     assert code_of(decode(row["error"])) == "store_away"
-    assert setup.effects > 0  # a busy machine has time for one effect within the limits, a calm one for two
+    assert setup.effects > 0  # On a busy machine one effect runs within the limits, on a calm one two.
     # The next claim may have run the handler already, so this effect replaces the slow one instead of no effect.
     setup.effect = succeeds
     assert await setup.ends(id) == ("complete", None)

@@ -336,7 +336,8 @@ async def test_item_overdue_before_its_start_is_failed_and_released(bench: Bench
     worker = bench.worker(limit=4)
     await bench.put("long")
     await worker.tick()
-    # tick once for the heartbeat; the next one is far away, and a new item is checked before it runs
+    # This tick only writes a heartbeat. The next heartbeat is far away, so the following ticks only check and run the
+    # new item.
     await worker.tick()
     late = await bench.put("late", "late")
     for _ in range(3):
@@ -406,7 +407,7 @@ async def test_item_in_doubt_can_be_cancelled(plain: SqlQueue, database: Databas
     assert await plain.cancel(id, "no longer wanted")
     row = await plain.item(id)
     assert row is not None
-    # the worker that resolves the doubt sees the request to stop
+    # the request to stop is stored for the worker that resolves the doubt
     assert (row["status"], row["parar"]) == ("ready", True)
 
 

@@ -19,7 +19,8 @@ from batuta.testing import FakeClock
 MINUTE = timedelta(minutes=1)
 TENURE = LeaseHolder(owner="a", lease=MINUTE)
 ITEMS, LIMIT = 150, 7
-# Two ways to order the due items beyond these priorities: sort them, or read the ready index in order.
+# The two ways in which a claim orders due items of priorities that it does not check one by one: it sorts them, or it
+# reads the ready index in order.
 WAYS = {"sorted": statements.MOST_SORTED, "in the order of the index": 3}
 
 

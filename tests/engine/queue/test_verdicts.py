@@ -453,7 +453,7 @@ async def test_unknown_suspect_does_not_end_the_isolation_of_another(bench: Benc
     async with asyncio.timeout(20):
         while not suspects.going:
             await ticks(worker)
-            await bench.row(ids[1])  # the worker reads at the same time since when the other task is unknown
+            await bench.row(ids[1])  # meanwhile the worker queries how long it has not known the other task
     assert suspects.going == ids[:1]
     await bench.put("vizinha")
     await ticks(worker, worker)
@@ -491,7 +491,7 @@ async def test_rescuer_started_after_a_clock_step_takes_nothing_from_live_worker
     bench.clock.step(timedelta(hours=1))
     rescuer = Rescuer("default", bench.store, LEASE, bench.clock, bench.events)
     await rescuer.tick()
-    for _ in range(9):  # the lease keeper renews last, at its own interval
+    for _ in range(9):  # in each interval of the lease keeper, the rescuer ticks before the lease is renewed
         for _ in range(4):
             await bench.clock.advance(LEASE / 12)
             await rescuer.tick()

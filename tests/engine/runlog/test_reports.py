@@ -75,7 +75,7 @@ async def test_statistics_of_many_runs_are_read_again_only_after_a_while(
     await keep(database, 1, NOON)
     assert await count(LATER) == 1
     await keep(database, 2, NOON)
-    assert await count(LATER) == 2  # few runs are counted again each time
+    assert await count(LATER) == 2  # while there are few runs, every query counts them again
     monkeypatch.setattr(history, "MANY_RUNS", 1)
     assert await count(LATER) == 2
     await keep(database, 3, NOON)

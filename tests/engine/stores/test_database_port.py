@@ -310,8 +310,8 @@ async def test_statement_that_takes_too_long_is_ended(database_url: str) -> None
 
 
 async def until_idle_transaction_ended(database: Database, waits_for_it: "asyncio.Task[None]") -> None:
-    """Wait until the idle transaction has ended. On SQLite, the next write waits for it because there is one writer. On
-    PostgreSQL, query the list of sessions.
+    """Wait until the idle transaction has ended. On SQLite, a write that is waiting for the only writer shows this. On
+    PostgreSQL, the list of sessions shows it.
     """
     async with asyncio.timeout(60):
         if database.dialect == "sqlite":

@@ -528,7 +528,8 @@ async def test_writes_beside_a_transaction_with_deferred_constraints_may_be_retr
     go.set()
     results = await asyncio.gather(holding, broken, return_exceptions=True)
     assert all(isinstance(result, StoreUnavailable | StoreConflict) or result is None for result in results)
-    assert not isinstance(results[0], StoreConflict)  # a neighbour gets no conflict because of another caller's change
+    # a caller in the same batch gets no conflict because of another caller's change
+    assert not isinstance(results[0], StoreConflict)
     assert results[1] is not None
     assert await single == 1
 

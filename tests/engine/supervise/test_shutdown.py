@@ -22,7 +22,7 @@ OUTLIVING = replace(EVERY_TEN, every=SECOND, outlives=True)
 
 
 class Draining:
-    """Loop that records when its drain begins and ends, and how much grace period it was given."""
+    """Loop that records when its drain begins and ends, and the length of its grace period."""
 
     def __init__(self, name: str, clock: FakeClock, *, tick: float = 0, drain: float = 0) -> None:
         self.name = name
@@ -122,7 +122,8 @@ async def test_slow_tick_delays_only_its_own_loop(supervisor: Supervisor, clock:
     assert quick.ended_at is not None
     assert quick.ended_at <= stopped.at + 1
     assert await stopped.took() <= GRACE.total_seconds()
-    # The phase for finishing ended with the cancellation of the tick, so that enough time remains to release its work.
+    # The tick was cancelled when the phase for finishing work ended, so that enough time remains to release the tick's
+    # work.
     assert slow.began_at == stopped.at + 27
     assert slow.grace == 3 * SECOND
 
@@ -135,7 +136,8 @@ async def test_running_tick_ends_before_the_drain_begins(supervisor: Supervisor,
     await stopped.ask()
     assert await stopped.took() == 0.5
     assert claiming.ticks == 1
-    # Other loops wait a short time for it, because a dispatcher may still start a run in the runner.
+    # The other loop's drain waits a short time for this tick. In the product, a dispatcher's tick may still start a run
+    # in the runner.
     assert claiming.began_at == other.began_at == stopped.at + 0.5
 
 

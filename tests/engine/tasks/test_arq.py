@@ -413,7 +413,8 @@ async def test_redis_outage_is_critical_within_two_minutes_and_recovers(database
                 lack("Redis", "install redis-server")
             await work.beats.beat("runner", "arq", {ARQ_RUNNER: {"alive": True}}, now=clock.now())
             await importacao.importar(xlsx([HEADER, patient(1)]), "a.xlsx", by="alguém")
-        await work.beats.beat("runner", "arq", {}, status="offline", now=clock.now())  # the runner ends with its Redis
+        # Redis has stopped, so the ARQ runner ends too
+        await work.beats.beat("runner", "arq", {}, status="offline", now=clock.now())
         assert await causes(work) == set()
         manual = ManualWorker(work)
         while clock.now() < START + timedelta(seconds=100):

@@ -214,7 +214,7 @@ async def test_a_large_backlog_is_put_in_line_step_by_step(work: Batuta, clock: 
     assert [first(lease) for lease in running] == ["big"]
     at = await queue.store.next_at()
     assert at is not None
-    assert at - clock.now() < timedelta(seconds=1)  # more items must be put in line
+    assert at - clock.now() < timedelta(seconds=1)  # the backlog is larger than one step, so the next step is due soon
     assert [first(lease) for lease in await queue.claim()] == ["small"]
 
 

@@ -199,7 +199,7 @@ async def test_first_page_offers_to_run_a_job_whose_pause_was_released_until_it_
 
     switched_off = hold_reason(SWITCH_OFF(switch="broken.enabled", setting=""))
     await panel.keep("broken", 3 * MINUTE, "skipped", reason=switched_off)
-    assert await listed() == ""  # a switch that is off is the plan of its operators
+    assert await listed() == ""  # the operators turned the switch off on purpose, so the job is not listed
     paused = hold_reason(PAUSED_JOB(name="broken", setting=SET_BY_WHY(by="rui", said="repair")))
     await panel.keep("broken", 2 * MINUTE, "skipped", reason=paused)
     row = await listed()

@@ -104,7 +104,7 @@ async def test_a_token_has_no_more_scopes_than_its_creator(office: Office) -> No
     with_data = await office.browser(*Role.ADMIN.scopes, Scope.PII)
     assert (await act(with_data, "token.create", **CREATE, dados="sim")).status_code == 200
     assert (await office.find("rui")).scopes == {*Role.OPERATOR.scopes, Scope.PII}
-    # A successor would show its secret, so rotation needs the scopes of the token too.
+    # A rotation shows the secret of the new token, so only users who have all scopes of the token may rotate it.
     stolen = await act(admin, "token.rotate", token=(await office.find("rui")).id, prazo="1d")
     assert stolen.status_code == 422
     assert await office.audit("token.rotate") == []

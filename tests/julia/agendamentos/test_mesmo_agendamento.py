@@ -38,7 +38,7 @@ async def test_two_visits_of_one_day_with_unreadable_hours_stay_two(office: Offi
     assert (first["imported"], again["imported"], again["duplicates"]) == (2, 0, 2)
     assert [each["problema"] for each in first["warnings"]] == ["hora_ilegivel", "hora_ilegivel"]
     morning, afternoon = await kept(office)
-    for each in (morning, afternoon):  # a change of other fields than person, place and time keeps the identity
+    for each in (morning, afternoon):  # it is still the same appointment, because person, place and time are unchanged
         await office.agendamentos.alterar(each["id"], {"observacoes": "ligar antes"}, by="alguém")
     assert [each["chave"] for each in await kept(office)] == [morning["chave"], afternoon["chave"]]
     third = await sent(office, *linhas)

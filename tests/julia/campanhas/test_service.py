@@ -314,7 +314,8 @@ async def test_campaign_without_recipients_is_scheduled_once_the_reasons_pass(of
     with pytest.raises(PublicoVazio, match=r"\(conversa_agora 1, outra_campanha 1\)"):
         await office.campanhas.agendar(id, None, by="ana")
     assert (await office.status(id), await office.why(id)) == ("rascunho", {})
-    # The audience is predicted for that instant: the conversation is over, and the waiting message was sent.
+    # The audience is computed for the scheduled instant. By then the conversation is over and the waiting message has
+    # been sent.
     made = await office.campanhas.agendar(id, OPEN + 10 * DAY, by="ana")
     assert (made.status, made.destinatarios, made.excluidos) == (StatusDaCampanha.AGENDADA, 2, {})
     assert await office.status(first) == "ativa"

@@ -69,8 +69,8 @@ class Shown:
         return 0
 
     async def play(self, lasts: timedelta) -> int:
-        """Let the demonstration act for the time ``lasts``: perform each action when it is due. Return how many actions
-        were performed.
+        """Perform each action of the demonstration when it is due, until the time ``lasts`` has passed. Return how many
+        actions were performed.
         """
         ends, count = self.clock.now() + lasts, 0
         while self.clock.now() < ends:

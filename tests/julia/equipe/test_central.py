@@ -286,7 +286,8 @@ async def test_hand_back_and_end_by_command_resolve_it_in_the_help_desk_and_a_ta
     await desk.mirror()
     talk = await conversation(office)
     await care.assumir(talk, por="ana", motivo="-")
-    await desk.act(unassign=True)  # Chatwoot has no assignee; the person outside stays responsible
+    # the conversation has no assignee in Chatwoot, but the operator who took it over stays responsible
+    await desk.act(unassign=True)
     assert await led(office) == ("active", "human", "ana")
     (pending,) = await julia_of(office.work).messages.pendencias.listar(limite=5)
     await julia_of(office.work).messages.pendencias.resolver(pending.id, por="ana", motivo="-")

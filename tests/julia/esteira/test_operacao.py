@@ -110,7 +110,7 @@ async def test_processed_messages_are_read_again_and_only_new_vacancies_are_adde
     most = [1]
 
     async def reads(texto: str, mensagem: Row) -> Leitura:
-        """Read at most this many vacancies, as an older version of the rules did."""
+        """Read at most ``most[0]`` vacancies from a message, as an older version of the rules might."""
         leitura = await leitor_de_linhas(texto, mensagem)
         return replace(leitura, vagas=leitura.vagas[: most[0]])
 

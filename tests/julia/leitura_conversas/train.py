@@ -12,8 +12,8 @@ The weights are a logistic regression on the sentences of the development author
 feature counts more if opt-outs have it much more often, or much less often, than other texts (naive Bayes). The
 calibration combines the scores by letters, words and concepts, of the text and of its sentences; it is fitted on the
 validated authors (``FOLDS``), and each of them is scored by a model that was trained without the author's sentences.
-The other authors knew sentences of the validated ones or errors of the reader, so their sentences are used only for
-training.
+The other authors had seen sentences of the validated authors or errors of the reader, so their sentences are used only
+for training.
 """
 
 import base64

@@ -157,7 +157,9 @@ def chance(weights: Sequence[float], features: Sequence[float]) -> float:
 
 @cache
 def deixados() -> dict[str, list[tuple[float, Amostra]]]:
-    """Return the confidence of each vacancy, computed by a model that was fitted without its author."""
+    """Return the vacancies of each author with their confidence. The model that computes it was fitted without this
+    author's messages.
+    """
     found = {}
     for autor in autores():
         others = [other for other in autores() if other != autor]

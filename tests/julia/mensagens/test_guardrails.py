@@ -136,7 +136,8 @@ def test_answer_to_a_message_of_the_night_is_not_sent_after_an_opt_out() -> None
     answer = message(tipo="retomada", proves_inbound=True, after_hours_at=night, due_at=morning)
     stopped = Medico(opted_out=True, last_inbound_at=night)
     assert outcome(verdict(answer, stopped, now=morning)) is Desfecho.BLOCKED_OPTED_OUT
-    # The opt-out itself is a recent message, but it does not make the answer of the morning a live one.
+    # The opt-out itself is a recent inbound message. Still, the answer that waited for the morning does not count as a
+    # reply to it.
     asked_to_stop = Medico(opted_out=True, last_inbound_at=morning)
     assert outcome(verdict(answer, asked_to_stop, now=morning)) is Desfecho.BLOCKED_OPTED_OUT
 

@@ -32,7 +32,7 @@ SIGNED_LINK = {("GET", "/handoffs/confirmar"), ("POST", "/handoffs/confirmar")}
 SECRETS = {"SECRET_KEY": "s" * 32, "WEBHOOK_SECRET": "w" * 32, "BATUTA_HTTPS": "false"}
 PATIENT = {"BATUTA_REFUSALS_PER_MINUTE": "1000000"}  # these tests send thousands of wrong credentials
 LOCAL = "127.0.0.1:8000"
-# Clients of another machine, behind a proxy, or with a request that a page of another site sends.
+# Clients that are not this machine's own: on another machine, behind a proxy, or a page of another site.
 OTHER_CLIENTS: list[tuple[str, dict[str, str]]] = [
     ("192.0.2.7", {}),
     ("::ffff:192.0.2.7", {}),

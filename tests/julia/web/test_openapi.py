@@ -29,9 +29,10 @@ EXAMPLES = 30 if LONG else 2
 SEED = 46
 # Files of Hypothesis about Unicode. A folder that stays spares each run the two seconds that they take.
 KEPT = ROOT / ".hypothesis"
-# Less than the fuzzer would send, for the short form. The framework refuses every method that a route does not have, so
-# two methods are enough. To cover every constraint of the slowest operation, the fuzzer builds texts of 4,000 signs from
-# the pattern of a message; test_each_limit_of_a_campaign_is_the_one_of_the_document covers them.
+# In the short form, the fuzzer sends less. The framework refuses every method that a route does not have, so two such
+# methods are enough. For the constraints of create_campanha, the fuzzer would slowly build texts of 4,000 characters
+# from the pattern of a message. A separate test, test_each_limit_of_a_campaign_is_the_one_of_the_document, checks these
+# constraints.
 SHORT = """
 [phases.coverage]
 unexpected-methods = ["PUT", "TRACE"]

@@ -68,7 +68,9 @@ STEPS = (
 
 
 async def prepare(opened: Dashboard) -> dict[str, str]:
-    """Add tasks, a batch, a process and a circuit. Return the ids that the page addresses in ``Step`` contain."""
+    """Add tasks, a batch, a process and a circuit. Return the ids that replace the placeholders in page addresses, by
+    placeholder.
+    """
     work, clock = opened.panel.work, opened.panel.clock
 
     @work.task()

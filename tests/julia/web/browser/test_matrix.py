@@ -69,7 +69,7 @@ STEPS = (
 
 
 async def prepare(desk: Desk) -> dict[str, str]:
-    """Add a record for every page. Return the ids that appear in the pages' addresses."""
+    """Add a record for every page. Return the ids that replace the placeholders in page addresses, by placeholder."""
     painel = desk.painel
     await painel.offers(2)
     talk = await talk_with(painel, 77)
