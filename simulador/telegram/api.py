@@ -129,9 +129,13 @@ class Telegram:
         conexao, woken = self.mundo.connection(name), self._woken[name]
         if not conexao.pushed:
             woken.clear()
-            waiting = asyncio.ensure_future(woken.wait())
-            await asyncio.wait([waiting], timeout=wait)
-            waiting.cancel()
+            await request.body()  # after the body, the next event is the end of the connection
+            update, left = asyncio.ensure_future(woken.wait()), asyncio.ensure_future(request.receive())
+            ended, _ = await asyncio.wait([update, left], timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+            update.cancel()
+            left.cancel()
+            if left in ended:
+                return CutOff()
             self.mundo.account(_session(request))  # the session may have been revoked meanwhile
         pushed, conexao.pushed = conexao.pushed, []
         return JSONResponse({"result": pushed})

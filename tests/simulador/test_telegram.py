@@ -2,6 +2,7 @@
 through its client.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -113,3 +114,32 @@ async def test_a_revoked_session_is_refused(world: httpx2.AsyncClient) -> None:
     await world.post(f"{CONTROL}/contas/{made['id']}/revogar", json={})
     answer = await call(world, made["sessao"], "connect")
     assert (answer.status_code, answer.json()["error"]) == (401, "AUTH_KEY_UNREGISTERED")
+
+
+async def test_a_poll_whose_client_left_ends_and_keeps_the_updates(world: httpx2.AsyncClient, clock: FakeClock) -> None:
+    made = await account(world)
+    conexao = (await call(world, made["sessao"], "connect")).json()["result"]["conexao"]
+    app = world._transport.app  # type: ignore[attr-defined]
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/telegram/updates",
+        "root_path": "",
+        "query_string": f"conexao={conexao}&espera=60".encode(),
+        "headers": [(b"authorization", f"Bearer {made['sessao']}".encode())],
+    }
+    events = iter(({"type": "http.request", "body": b"", "more_body": False}, {"type": "http.disconnect"}))
+
+    async def receive() -> dict[str, Any]:
+        return next(events)
+
+    async def send(message: dict[str, Any]) -> None:
+        """Drop the answer, because the client has left."""
+
+    async with asyncio.timeout(20):
+        await app(scope, receive, send)
+    person = (await world.post(f"{CONTROL}/pessoas", json={"nome": "Pessoa"})).json()["id"]
+    await world.post(f"{CONTROL}/mensagens", json={"de": person, "conta": made["id"], "texto": "Oi"})
+    headers = {"Authorization": f"Bearer {made['sessao']}"}
+    polled = await world.get("/telegram/updates", params={"conexao": conexao, "espera": "0"}, headers=headers)
+    assert len(polled.json()["result"]) == 1
