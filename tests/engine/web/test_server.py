@@ -79,6 +79,19 @@ async def test_stop_lets_the_open_request_finish_and_accepts_no_new_one(work: Ba
     await serving.task
 
 
+async def test_reply_to_a_person_is_in_their_language_and_to_a_program_in_english(work: Batuta) -> None:
+    serving = Serving(work, grace=1)
+    late = {"X-Batuta-Deadline": "2020-01-01T00:00:00Z"}
+    async with httpx2.AsyncClient(base_url=serving.url, headers=late) as client:
+        read = (await client.post("/jobs/espera?lang=pt-BR")).json()
+        parsed = (await client.post("/jobs/espera?lang=pt-BR", headers={"Idempotency-Key": "k"})).json()
+    serving.stop.set()
+    await serving.task
+    assert read["error"] == "o prazo já tinha passado quando a chamada chegou"
+    assert parsed["error"] == "the deadline had passed before the call arrived"
+    assert read["error_code"] == parsed["error_code"] == "deadline_passed"
+
+
 async def test_request_that_does_not_finish_is_cut_off_and_its_work_released(work: Batuta) -> None:
     serving = Serving(work, grace=1)
     async with httpx2.AsyncClient(base_url=serving.url) as client:

@@ -156,16 +156,16 @@ async def test_unfinished_job_is_skipped_with_its_reason(julia: Julia) -> None:
 
     julia.work.endpoints.add("tarefa-nova", report_unfinished, finished=False)
     answer = (await julia.post("/jobs/tarefa-nova")).json()
-    assert (answer["status"], answer["reason"]) == ("skipped", "not implemented yet")
+    assert (answer["status"], answer["reason"]) == ("skipped", "não implementada")
 
 
 async def test_pilot_mode_holds_a_trigger_also_when_called_over_http(julia: Julia) -> None:
     held = (await julia.post("/jobs/executar-oferta-autonoma")).json()
-    assert (held["status"], held["reason"]) == ("skipped", "held: switch pilot_mode is on")
+    assert (held["status"], held["reason"]) == ("skipped", "suspensa: chave pilot_mode ligada")
     set_switch = julia.work.switches.set
     await set_switch("pilot_mode", False, by="teste", reason="fim do piloto", now=julia.clock.now())
     held = (await julia.post("/jobs/executar-oferta-autonoma")).json()
-    assert held["reason"] == "held: switch oferta_automatica_enabled is off"
+    assert held["reason"] == "suspensa: chave oferta_automatica_enabled desligada"
     await set_switch("oferta_automatica_enabled", True, by="teste", reason="liberado", now=julia.clock.now())
     answer = (await julia.post("/jobs/executar-oferta-autonoma")).json()
     assert (answer["status"], answer["sem_selecao"]) == ("ok", "sem_candidatos")

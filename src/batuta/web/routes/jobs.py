@@ -12,13 +12,16 @@ from fastapi.responses import JSONResponse
 
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import JobRefused
+from batuta.kernel.reasons import read_reason
+from batuta.kernel.storage.json import Json
 from batuta.receive.endpoints import Endpoint
 from batuta.receive.receiver import Busy, KeyReused, Received, Reply
 from batuta.runlog.execution import Status
 from batuta.targets.endpoint import EndpointTarget, find_job
+from batuta.texts import Texts
 from batuta.web.auth import AuthoriseFirst
 from batuta.web.context import state_of
-from batuta.web.problems import Problem, unknown_job
+from batuta.web.problems import Problem, texts_for, unknown_job
 
 router = APIRouter(tags=["jobs"], route_class=AuthoriseFirst)
 KeyHeader = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=128)]
@@ -55,6 +58,8 @@ async def run(
 ) -> JSONResponse:
     """Run a job now. The query string contains its parameters; a repeated idempotency key returns the first result.
 
+    A call with an idempotency key comes from a program and gets its reason in English. Any other caller is a person,
+    who gets the reason in their language.
     If both headers are sent, ``X-Batuta-Timeout`` overrides ``X-Batuta-Deadline``, because the clocks of two machines
     may differ.
     """
@@ -76,6 +81,8 @@ async def run(
         received = await work.receiver.receive(found, params, key=idempotency_key, deadline=deadline, by=by)
     match received:
         case Reply(status=status, body=body, replayed=replayed):
+            if idempotency_key is None:
+                body = _translate_reason(body, texts_for(request))
             return JSONResponse(body, status, headers={"Idempotency-Replayed": "true"} if replayed else None)
         case Busy(same_key=True):
             raise Problem(409, "still_running", endpoint=endpoint, headers={"Retry-After": "1"})
@@ -85,6 +92,14 @@ async def run(
             raise Problem(422, "key_reused")
         case _:
             assert_never(received)
+
+
+def _translate_reason(body: Mapping[str, Json], texts: Texts) -> Mapping[str, Json]:
+    name = "error" if "error" in body else "reason"
+    said = body.get(name)
+    if not isinstance(said, str):
+        return body
+    return {**body, name: texts.reason(read_reason(said, body.get(f"{name}_code"), body.get(f"{name}_facts")))}
 
 
 async def _run_by_hand(
