@@ -148,8 +148,8 @@ class Times:
         return abs(process.returncode)
 
     def read(self, file: Path) -> None:
-        """Read the duration of each test. A line has the seconds, a space and the name of the test. If the file does
-        not exist, pytest ended before its summary.
+        """Read the duration of each test. Each line has the seconds, a space and the name of the test. Read nothing if
+        there is no file, because pytest ended before its summary.
         """
         lines = file.read_text().splitlines() if file.exists() else []
         self.tests |= {name: float(seconds) for seconds, _, name in (line.partition(" ") for line in lines)}

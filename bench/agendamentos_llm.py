@@ -95,8 +95,8 @@ async def _think(model: str) -> None:
 
 
 async def _through(agendamentos: Agendamentos, rows: int) -> float:
-    """Return the seconds from the first row in progress to the last finished row. The worker's start-up time is not
-    included.
+    """Return the seconds from the moment when the worker begins the first row until all rows are finished. The worker's
+    start-up time is not included.
     """
     began, counts = None, {"completed": 0, "failed": 0}
     while counts["completed"] + counts["failed"] < rows:

@@ -110,7 +110,7 @@ async def say(
 
 
 async def normal(port: int, ends: asyncio.Future[Any]) -> list[float]:
-    """Act as a normal client until ``ends``, and return how many seconds each response took."""
+    """Act as a normal client until the future ``ends`` is done. Return how many seconds each response took."""
     took = []
     while not ends.done():
         began = time.monotonic()

@@ -176,7 +176,9 @@ WORKLOADS: tuple[Workload, ...] = (
 
 
 async def rate(act: Callable[[], Awaitable[object]], tasks: int, seconds: float) -> float:
-    """Return the operations per second. Every operation that was started is awaited, and counts with its duration."""
+    """Return the operations per second. Operations that are in progress when the time ends are awaited, and the rate
+    includes them and the additional time.
+    """
     started = time.perf_counter()
     done = await asyncio.gather(*(count_until(started + seconds, act) for _ in range(tasks)))
     return sum(done) / (time.perf_counter() - started)

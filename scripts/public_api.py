@@ -202,7 +202,7 @@ def _values(kind: type[Enum]) -> Iterator[str]:
 
 
 def _is_public(field: ast.AnnAssign) -> bool:
-    """Return whether a field is set by the caller: neither private nor derived."""
+    """Return whether callers can set a field: it is neither private nor excluded from the constructor."""
     name = ast.unparse(field.target)
     return not name.startswith("_") and "init=False" not in _default(field.value, {})
 

@@ -88,7 +88,7 @@ def _settings_of(title: str, settings: Mapping[str, FieldInfo], meanings: Mappin
 
 
 def _meanings(kind: type) -> dict[str, str]:
-    """Return the text below each setting in a class and its base classes."""
+    """Return, by setting, the docstrings that follow the settings in the source of a class and its base classes."""
     found: dict[str, str] = {}
     for each in reversed([each for each in kind.__mro__ if issubclass(each, EngineSettings)]):
         (declared,) = ast.parse(inspect.getsource(each)).body

@@ -115,7 +115,7 @@ async def _measured(url: str, variant: str) -> float:
 
 
 def _declare(work: Any, variant: str) -> tuple[Callable[[int], Any], str]:
-    """Declare the task of a variant. Return the function that enqueues it, and its queue."""
+    """Declare a variant's task. Return a function that enqueues the task, and the name of the task's queue."""
     from batuta import TaskContext
 
     # Current and older versions of the package accept this annotation.

@@ -168,8 +168,8 @@ def _statements(stand: Stand) -> int:
 
 
 def _following(stand: Stand, first: int, end: int) -> Callable[[], int]:
-    """Return a function that returns the progress of the drain. Each call is cheap, because it does not read finished
-    slots again.
+    """Return a function that follows the drain: each call returns the number of the first job that has not started. A
+    call is cheap, because it begins where the previous call ended.
     """
     cursor = first
 

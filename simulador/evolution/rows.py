@@ -50,7 +50,9 @@ def matches(message: Mapping[str, Json], query: Mapping[str, Json]) -> bool:
 
 
 def stored(instance: Instance, message: Mapping[str, Json]) -> Mapping[str, Json]:
-    """Return the row of a message as in the gateway's database, which stores the status in separate updates."""
+    """Return a message as the gateway's database stores it: the row itself has no status, and the list
+    ``MessageUpdate`` has all statuses.
+    """
     key = message["key"]
     assert isinstance(key, Mapping)
     shown = {name: value for name, value in message.items() if name != "status"}

@@ -86,7 +86,7 @@ class Mensagem:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A message that an account actually sent, so that tests can check the sender."""
+    """The record of a message that an account actually sent. Tests use it to check the sender."""
 
     n: int
     at: str

@@ -4,12 +4,12 @@ the messages.
 Every fire of every job happens once, the figures that each job reports match the database, and the gateway's own record
 contains no message that a rule forbids.
 
-``FAULTS=long`` simulates two weeks for each profile, zone and database. In this form, jobs that normally fire every
-minute or every five minutes fire every ten minutes; all other jobs keep their schedule.
+``FAULTS=long`` simulates two weeks for each profile, zone and database. To save time, jobs with a fire every minute or
+every five minutes get a fire every ten minutes instead; all other jobs keep their schedule.
 
-The short form simulates the three days around the clock change. In this form, jobs that normally fire every minute,
-every few minutes or some minutes after each hour fire every six hours. It omits the profile continuo in São Paulo and
-two thirds of the doctors, and runs each case on only one database.
+The short form simulates the three days around the clock change. To save time, jobs with a fire every minute, every few
+minutes or some minutes after each hour get a fire every six hours instead. It omits the profile continuo in São Paulo
+and two thirds of the doctors, and runs each case on only one database.
 
 The clock skips minutes in which no job fires. `make demo` plays a day of the profile janelas with every minute. Only
 the long form reaches second follow-ups. Neither form reaches the end of the pause after the third follow-up, which
@@ -158,9 +158,9 @@ async def test_every_fire_happens_once_and_figures_match_the_rows(
 
 
 def _thin(entry: Entry) -> Entry:
-    """Change a frequent job so that it fires less often. In the short form, a job that fires every few minutes, or some
-    minutes after each hour, then fires every six hours. In the long form, a job that fires every minute or every five
-    minutes then fires every ten minutes.
+    """Give a frequent job a schedule with fewer fires. The short form changes jobs with a fire every few minutes or
+    some minutes after each hour, and gives them a fire every six hours. The long form changes jobs with a fire every
+    minute or every five minutes, and gives them a fire every ten minutes.
     """
 
     def thin(schedule: str | None) -> str | None:

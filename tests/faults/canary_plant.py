@@ -1,8 +1,8 @@
-"""An application that writes personal data to every place where it does not belong. The log, the responses and the
-database must not show the data.
+"""An application that tries to leak personal data through every code path. The log, the responses and the database must
+not show the data.
 
-``batuta`` uses ``work``, and uvicorn uses ``app``. When run as a script, the module dies of an exception that quotes
-its input.
+``work`` is the application for the command ``batuta``, and ``app`` is the one for uvicorn. When the module runs as a
+script, it dies of an exception that quotes the script's input.
 """
 
 import asyncio

@@ -66,8 +66,8 @@ def places(
 
 
 def one_of(places: dict[str, Path], kind: str) -> dict[str, Path]:
-    """In the short form, keep only this kind of database, because the test exercises the same mechanism on both kinds.
-    In the long form, keep all kinds.
+    """Return the databases of one kind. One is enough in the short form, because the test exercises the same mechanism
+    on all kinds. In the long form, return the databases of all kinds.
     """
     return places if LONG else {url: folder for url, folder in places.items() if url.startswith(kind)} or places
 

@@ -186,7 +186,9 @@ def _listener(plan: Plan) -> type:
             note_progress()
 
         async def _listen(self, heard: "asyncio.Queue[str]") -> None:
-            """Resume after the last line that was handled, as a consumer of a durable queue does."""
+            """Listen for new lines, beginning after the last line that was handled. A consumer of a durable queue
+            resumes in the same way.
+            """
             handled = Path(plan.folder) / "handled"
             handled.touch()
             seen = len(handled.read_text().splitlines())

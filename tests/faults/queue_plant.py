@@ -201,7 +201,7 @@ def add_tasks(work: Batuta, plan: Plan) -> None:
 def add_lease_tasks(work: Batuta, plan: Plan) -> None:
     @work.task(retry=[0.05], timeout=600, queue=plan.queues[0])
     async def anota(ctx: TaskContext, seconds: float) -> None:
-        """A task without an effect, so its settlement is written together with other settlements."""
+        """A task without an effect. The worker therefore writes its settlement together with those of other tasks."""
         note(plan, "run", ctx.id, str(os.getpid()), str(ctx.attempt))
         await asyncio.sleep(seconds)
 

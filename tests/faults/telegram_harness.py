@@ -182,7 +182,9 @@ class TelegramOffice:
     async def put(
         self, count: int, accounts: Sequence[Account] = (), words: str = "", *, at_once: bool = False
     ) -> list[str]:
-        """Queue messages, alternating between the doctors and the accounts. Each text contains a unique number."""
+        """Queue ``count`` messages. Each goes to the next doctor and is sent by the next account in turn. Each text
+        contains a unique number.
+        """
         numbers = range(len(self.accepted), len(self.accepted) + count)
         queueing = [
             self._queue(n, (accounts or self.accounts)[n % len(accounts or self.accounts)], words) for n in numbers

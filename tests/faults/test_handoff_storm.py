@@ -90,7 +90,9 @@ async def _open_handoffs(office: SendingWorkers) -> list[dict[str, Any]]:
 
 
 async def _until_settled(office: SendingWorkers) -> int:
-    """Wait until all due work is done. Revive messages that were given up, and return how many were revived."""
+    """Wait until all due work is done. Revive the messages that died after three kills, and return how many were
+    revived.
+    """
     revived = 0
     await _until_idle(office)
     while dead := await _given_up(office):
@@ -102,8 +104,8 @@ async def _until_settled(office: SendingWorkers) -> int:
 
 
 async def _given_up(office: SendingWorkers) -> list[dict[str, Any]]:
-    """Return the messages that were given up after three kills and were certainly not sent. Check that operators are
-    notified of each.
+    """Return the messages that died after three kills and were certainly not sent. Check that operators are notified of
+    each of them.
     """
     async with office.work.database.transaction() as transaction:
         # In production, a job that runs every minute makes this call.

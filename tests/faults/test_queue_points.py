@@ -73,7 +73,9 @@ async def _sweep(url: str, folder: Path) -> None:
 
 
 async def _record_points(running: QueueWorkers, ids: dict[str, list[str]]) -> Counter[str]:
-    """Record the points that workers pass. One run may miss some of them, so a busy machine needs several runs."""
+    """Record the points that workers pass. On a busy machine one run may miss some of the points, so repeat the run
+    until all wanted points are recorded.
+    """
     wanted = OF[kind(running.plan.url)]
     for n in range(8):
         ids[f"recorded{n}"] = await _enqueue(running, f"recorded{n}")

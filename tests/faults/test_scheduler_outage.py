@@ -173,8 +173,8 @@ async def test_long_file_lock_takes_no_run_from_a_living_scheduler(
 
 
 async def _in_the_middle_of_a_minute(running: Plant) -> None:
-    """Wait for the middle of a minute, so that no outage begins or ends just after fires become due. Such a fire would
-    still be on time, and would be skipped if the scheduler was catching up an earlier fire of the job at that moment.
+    """Wait for the middle of a minute, so that no outage ends just after a fire became due. The scheduler would then be
+    catching up an earlier fire of the same job, and would skip the later one although it was on time.
     """
     await running.passes((30 - running.clock.now().second) % 60 * SECOND)
 

@@ -74,7 +74,7 @@ async def _campaign(office: SendingWorkers, id: int) -> dict[str, Any]:
 
 
 async def _are_sent_or_given_up(office: SendingWorkers, count: int) -> bool:
-    """Return whether every message was either sent or given up after three worker crashes."""
+    """Return whether every message has either been sent or died after three worker crashes."""
     given_up = sum(row["status"] == "erro" for row in (await office.rows()).values())
     return office.killed >= KILLS or len(await office.receipts()) + given_up >= count
 

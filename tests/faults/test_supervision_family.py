@@ -235,8 +235,8 @@ async def test_only_the_child_itself_can_report_that_it_lives() -> None:
 
 
 async def test_parent_that_was_itself_suspended_blames_no_child() -> None:
-    """A parent that was blocked for longer than its children may be silent does not blame its children. The parent may
-    have been stopped, or the machine suspended.
+    """Children are not blamed for a silence during which their parent was itself blocked, because it was stopped or the
+    machine was suspended.
     """
     strict = Timeouts(living=timedelta(seconds=6), absence=timedelta(seconds=1))
     async with watched(strict, worker=LIVING + WAITS) as tree:

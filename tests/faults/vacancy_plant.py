@@ -67,7 +67,9 @@ async def _reserve(url: str, folder: Path, share: int, of: int, seed: int) -> No
 
 
 def _die_inside(plantoes: Any, chance: Chance) -> None:
-    """Let the process die at random: while it holds a vacancy, or after the change but before its commit."""
+    """Make the process die at random: while it holds the lock on a vacancy, or after it has changed the vacancy but
+    before the commit.
+    """
     transitions = plantoes._transicoes
     hold, change = transitions.travar, transitions.mudar
 

@@ -61,7 +61,7 @@ def revisao(mesa: Bancada) -> Revisao:
 
 @pytest.fixture
 async def simulador(clock: FakeClock) -> AsyncIterator[str]:
-    """The simulator, listening on a local port for requests from real clients. The value is its address."""
+    """The address of a simulator that listens on a local port for requests from real clients."""
     stop, listening = asyncio.Event(), listen("127.0.0.1", 0)
     serving = asyncio.create_task(serve(create_app(clock), listening, stop, timedelta(seconds=1)))
     try:

@@ -19,8 +19,8 @@ class Terminal(io.StringIO):
 
 
 class StoppedTerminal(Terminal):
-    """Terminal stopped with Ctrl-S: a write blocks until ``let_go`` is set. Writing the line ``last`` sets
-    ``caught_up``.
+    """A terminal that was stopped with Ctrl-S: each write blocks until ``let_go`` is set. When the line ``last`` is
+    written, ``caught_up`` is set.
     """
 
     def __init__(self, last: str) -> None:

@@ -30,7 +30,7 @@ def program(folder: Path) -> None:
 
 
 def two_dead() -> list[str]:
-    """Enqueue two items and let a worker fail them permanently."""
+    """Enqueue two items that fail permanently when a worker runs them."""
     work = importlib.import_module("program").work
 
     async def fail() -> list[str]:

@@ -113,8 +113,8 @@ def while_down() -> list[Target | Receipt | Logged]:
 
 
 def valid() -> History:
-    """Return the evidence of a run without violations. No scheduler runs until noon, notices are paused from 12:05:30
-    to 12:07:30, nothing may start from 12:09:05 on, and the log is read at 12:30.
+    """Return the evidence of a run without violations. No scheduler runs until noon. The job ``notices`` is paused from
+    12:05:30 to 12:07:30. From 12:09:05 on, nothing may start. The log is read at 12:30.
     """
     history = History(
         Rules(

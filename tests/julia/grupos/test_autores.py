@@ -70,8 +70,8 @@ async def test_block_covers_every_address_of_the_author(mesa: Bancada, first: st
 
 
 async def test_block_rejects_vagas_posted_under_another_address(mesa: Bancada) -> None:
-    """A block also rejects vacancies that the author posted under a hidden address, even though it was not yet known at
-    that time whose address it is.
+    """A block also rejects vacancies that the author posted under a hidden address, even if it became known only later
+    that the address is the author's.
     """
     await mesa.dizem("plantão\n" + vaga("Vila Inventada"), autor=LID)
     await mesa.dizem("plantão\n" + vaga("Vila Sonhada"), autor=PHONE)

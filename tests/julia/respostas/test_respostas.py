@@ -65,7 +65,7 @@ async def pending(office: Office) -> list[str]:
 
 
 async def offer(office: Office, doctor: str, **values: Any) -> str:
-    """Offer a vacancy to the doctor, and send the offer."""
+    """Add a vacancy, announce it to the doctor, and send the announcement."""
     await write(office.work.database, "UPDATE clientes SET especialidade = 'Pediatria' WHERE id = :id", id=doctor)
     id = await add_vaga(office, **values)
     await shifts(office).anuncios.anunciar(id, [doctor], por="gestora")

@@ -10,6 +10,8 @@ from tests.stored import opened as opened_database
 
 @pytest.fixture(params=["simulador", "telethon"])
 async def ambiente(request: pytest.FixtureRequest, julia_url: str) -> AsyncIterator[Ambiente]:
-    """Each implementation of the Telegram interface, each with its own simulated Telegram."""
+    """One implementation of the Telegram interface, with its own simulated Telegram. Each test runs once for each
+    implementation.
+    """
     async with opened_database(connect(julia_url, SystemClock())) as database, opened(request.param, database) as made:
         yield made

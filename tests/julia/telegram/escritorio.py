@@ -63,7 +63,7 @@ class Escritorio:
                 await self._step_ends()
 
     async def sync(self, until: str) -> None:
-        """Tick until the query ``until`` returns a row."""
+        """Tick until the SQL query in ``until`` returns a row."""
         async with asyncio.timeout(30):
             while not await rows(self.database, until):
                 await self.telegram.conexoes.tick()

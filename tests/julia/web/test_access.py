@@ -193,7 +193,9 @@ async def test_every_route_has_a_scope_except_the_listed_ones(production: Julia)
 
 
 async def test_get_has_no_effect(production: Julia) -> None:
-    """A GET route needs only a scope for reading. The other tests check that no request changes the database."""
+    """Every GET route requires a scope for reading only. Other tests check that no refused request changes the
+    database.
+    """
     for context in iter_route_contexts(production.api.routes):
         if "GET" in (context.methods or ()):
             # The form of an action needs the action's scope, but opening it changes nothing.

@@ -25,7 +25,9 @@ async def painel(database_url: str, clock: FakeClock, tmp_path: Path) -> AsyncIt
 
 
 async def campaign(painel: Painel) -> int:
-    """Start a campaign with one recipient. The second doctor opted out, and the third is outside the audience."""
+    """Start a campaign that reaches one of three doctors: the second has opted out, and the third is outside the
+    audience.
+    """
     campanhas, now = painel.julia.campaigns.campanhas, painel.clock.now()
     doctors = [await add_doctor(painel.database, phone, now=now) for phone in PHONES]
     await write(painel.database, "UPDATE clientes SET opt_out = TRUE WHERE id = :id", id=doctors[1])
