@@ -16,7 +16,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import TypeAlias
 
-from batuta.kernel.errors import InvalidName, require
+from batuta.kernel.errors import InvalidToken, require
 from batuta.kernel.reasons import Reason
 from batuta.kernel.values import dataclass
 
@@ -101,16 +101,13 @@ def mint(
         parse_networks(networks)
     except ValueError:
         why = Reason("no_network", NO_NETWORK, each=", ".join(networks))
-        raise InvalidName(name=name, kind="token", why=why) from None
+        raise InvalidToken(name=name, why=why) from None
     wanted = frozenset(scopes)
-    known = ", ".join(Scope)
     require("token", name, name.strip(), Reason("no_purpose", "name the person or program that will use the token"))
-    require(
-        "token",
-        name,
-        wanted,
-        Reason("no_scope", "a token without a scope gives no access: give one of {scopes}", scopes=known),
-    )
+    if not wanted:
+        raise InvalidToken(
+            name=name, why=Reason("no_scope", "without a scope it gives no access; give --scope or --role")
+        )
     id, secret = chance(6), chance(24)
     token = Token(
         id=id,

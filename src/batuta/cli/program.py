@@ -194,7 +194,7 @@ def _argument_name(texts: Texts, param: Any) -> str:
 
 
 def _option(texts: Texts, param: Any) -> str:
-    names = " / ".join(", ".join(each) for each in (param.opts, param.secondary_opts) if each)
+    names = " / ".join(", ".join(sorted(each, key=len)) for each in (param.opts, param.secondary_opts) if each)
     return names if param.is_flag else f"{names} {_form(texts, param)}"
 
 
@@ -222,7 +222,7 @@ def _parameter_help(texts: Texts, param: Any) -> str:
     extra = []
     if param.required and param.param_type_name == "option":
         extra.append(texts("cli.required"))
-    if param.default not in (None, "-") and not isinstance(param.default, bool) and not callable(param.default):
+    if param.default not in (None, "", "-") and not isinstance(param.default, bool) and not callable(param.default):
         extra.append(texts("cli.default", value=_default_word(param)))
     if param.min is not None and param.max is not None:
         extra.append(texts("cli.between", least=param.min, most=param.max))

@@ -11,7 +11,8 @@
     │   ├── UnknownApp              --app names no application
     │   ├── InvalidCron             a schedule that cannot be parsed, or would never fire
     │   ├── InvalidName             an invalid name of a job, loop, scope or endpoint
-    │   │   └── InvalidLimit        a limit of a task or stage with an invalid value
+    │   │   ├── InvalidLimit        a limit of a task or stage with an invalid value
+    │   │   └── InvalidToken        a token without a scope, or with an invalid network
     │   ├── InvalidJob              a job that cannot be scheduled as it is declared
     │   │   └── InvalidSchedule     a schedule in the database that cannot be created or changed like this
     │   │       └── ScheduleTaken   another schedule has the name
@@ -156,6 +157,10 @@ class InvalidName(ConfigError):
 
 class InvalidLimit(InvalidName):
     sentence = "{limit} is not a valid limit: {why}"
+
+
+class InvalidToken(InvalidName):
+    sentence = "the token '{name}' was not created: {why}"
 
 
 def require(kind: str, name: str, condition: object, why: str) -> None:

@@ -194,6 +194,16 @@ def test_command_of_an_application_that_is_not_found_says_where_to_go(
             "o nome ' ' é inválido para token: informe a pessoa ou o programa que vai usar o token",
             "' ' cannot be the name of a token: name the person or program that will use the token",
         ),
+        (
+            ("token", "create", "--name", "ana"),
+            "o token 'ana' não foi criado: sem escopo, ele não dá acesso a nada; informe --scope ou --role",
+            "the token 'ana' was not created: without a scope it gives no access; give --scope or --role",
+        ),
+        (
+            ("token", "create", "--name", "ana", "--scope", "read", "--network", "casa"),
+            "o token 'ana' não foi criado: 'casa' não é um endereço nem uma rede: use um valor como 10.0.0.0/8",
+            "the token 'ana' was not created: 'casa' is not an address or network such as 10.0.0.0/8",
+        ),
     ],
 )
 def test_usage_error_is_in_the_chosen_language_with_the_help_of_its_command(

@@ -58,8 +58,9 @@ def test_argument_never_shows_the_shared_text_of_an_option(language: Language) -
 def test_arguments_have_portuguese_names(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--lang", "pt-BR", *command.split(), "--help"]) == 0
     out = capsys.readouterr().out
-    for name in ("NAME", "OPENS", "QUEUE", "QUERY", "[padrão: -]"):
+    for name in ("NAME", "OPENS", "QUEUE", "QUERY", "[padrão: -]", "[padrão: ]"):
         assert name not in out
+    assert "-h, --help" in out
 
 
 @pytest.mark.parametrize(
@@ -71,6 +72,7 @@ def test_arguments_have_portuguese_names(command: str, capsys: pytest.CaptureFix
         ("jobs --json=3", "a opção --json não recebe valor"),
         ("jobs --profile", "a opção --profile precisa de um valor"),
         ("run", "falta o argumento NOME"),
+        ("workers drain", "falta o argumento PROCESSO"),
         ("executions --limit 0", "--limit não aceita '0': o mínimo é 1"),
         ("agendamentos importar /nowhere", "ARQUIVO: /nowhere não existe"),
         ("agendamentos importar /tmp", "ARQUIVO: /tmp é uma pasta; informe um arquivo"),

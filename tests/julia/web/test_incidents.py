@@ -17,6 +17,7 @@ from app.web.api import create_app
 from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta
 from batuta.health.alert_hub import SENDING
+from batuta.health.alerts import AUTOMATIC, NewIncident
 from batuta.health.finding import Check, Finding, Report, Severity
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import InvalidSetting
@@ -206,6 +207,19 @@ def test_command_lists_incidents(folder: Path, batuta: Command) -> None:
         "period_days": 7, "total": 0, "open": 0, "by_severity": {}, "mttr_seconds": None, "uptime_percent": 100.0,
         "incidents": [],
     }  # fmt: skip
+
+
+def test_command_names_the_source_of_an_incident_in_the_language_of_the_operator(folder: Path, batuta: Command) -> None:
+    async def write() -> None:
+        async with Batuta("sqlite:///work.db") as work:
+            new = NewIncident(from_status="healthy", to_status="critical", trigger_source=AUTOMATIC, details={})
+            await work.observability.incidents.write(new, now=work.clock.now())
+
+    asyncio.run(write())
+    for language, word in (("pt-BR", "automática"), ("en", "automatic")):
+        code, out, _ = batuta("--lang", language, "incidents")
+        assert code == 0
+        assert word in out.split()
 
 
 @pytest.mark.parametrize("hours", ["8", "20-8", "8-25", "a-b", "8-8"])

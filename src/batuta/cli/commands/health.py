@@ -118,7 +118,7 @@ def _print_incidents(ctx: CliContext, found: Sequence[Incident], figures: Incide
             ctx.local(each.started_at),
             lasted or still,
             texts.get(f"grade.{each.to_status}", each.to_status),
-            each.trigger_source,
+            texts.get(f"cli.incidents.source_{each.trigger_source}", each.trigger_source),
             causes,
         )
     ctx.out.print(table)
