@@ -2,8 +2,8 @@
 
 It measures every page, the claims of a busy queue without and with twenty live viewers, and a bulk retry of 100,000
 items while that queue is busy. Wall times include other load on the machine; processor times are those of the API
-process and of all the server's processes. ``--rows`` makes the tables smaller, for a quick first impression. The last
-table compares each figure with its target, and the exit code is 1 if a target is missed.
+process and of all processes of the PostgreSQL server. ``--rows`` makes the tables smaller, for a quick first
+impression. The last table compares each figure with its target, and the exit code is 1 if a target is missed.
 """
 
 import argparse

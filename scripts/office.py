@@ -1,9 +1,9 @@
 """Run Julia in one process with a clock that jumps: the API on loopback, the scheduled jobs and the queues.
 
 The demonstration controls the process through a pipe. The demonstration sends an instant, and the process moves its
-clock there and does all due work. The Telegram accounts are connected only while a jump that requests them is
-processed, because the next jump of the clock would break the connections. The module is also an application for
-commands: ``python -m batuta --app scripts.office:work …`` with the plan in DEMO_PLAN.
+clock there and does all due work. The Telegram accounts are connected only for some jumps, if the demonstration
+requests it, and are disconnected before the next jump, which would break their connections. The module is also an
+application for commands: ``python -m batuta --app scripts.office:work …`` with the plan in DEMO_PLAN.
 """
 
 import asyncio

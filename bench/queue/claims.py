@@ -1,9 +1,9 @@
-"""`python -m bench.queue.claims [--beside CHECKOUT]`: measure a claim with one priority and with 30,000 priorities, in
-wall and processor time.
+"""`python -m bench.queue.claims [--beside CHECKOUT]`: measure the wall and processor time of a claim, first if all
+waiting items have one priority, then if they have 30,000 different priorities.
 
 ``--beside`` also measures another checkout of this repository: in every repeat, a process from each checkout runs, one
-after the other. Processor time includes the client and the server's processes. A busy machine affects it less than wall
-time.
+after the other. Processor time is that of the client and of the database server's processes. A busy machine affects it
+less than wall time.
 """
 
 import argparse

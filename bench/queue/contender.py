@@ -5,7 +5,8 @@
     latency   start the worker, enqueue one job at a time, print the delay of each start in milliseconds
     inside    like latency, with the worker in the caller's process, where supported
 
-The environment contains the parameters (``Assignment``). Uses only the standard library, like ``marks``.
+The parameters (``Assignment``) come from environment variables. This module uses only the standard library, because it
+runs in every contender's environment.
 """
 
 import asyncio

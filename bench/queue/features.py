@@ -3,7 +3,7 @@ feature.
 
 Each variant runs in a separate process, which enqueues tasks and lets one worker run all of them. ``--before`` also
 measures a plain task of another checkout of this repository. The variants run in turn in every repeat. A figure is the
-processor time of the program and of the server's processes, which a busy machine affects less than wall time.
+processor time of the program and of the database server's processes. A busy machine affects it less than wall time.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """A memory-mapped file that the measuring process and the contenders share.
 
 Slot n contains the start time of job n and the process that ran it. The header contains the gate, the processes waiting
-at it, and counters. Writing a mark takes a few hundred nanoseconds, so the benchmark's job does almost nothing. The
-module uses only the standard library, because it runs in every contender's environment.
+at it, and counters. A job of the benchmark only writes its mark, which takes a few hundred nanoseconds. The module uses
+only the standard library, because it runs in every contender's environment.
 """
 
 import mmap

@@ -2,8 +2,8 @@
 bench.queue.phases`.
 
 The worker runs in this process. A timer of processor time (SIGPROF) takes samples, so other programs on the machine do
-not count. A sample belongs to the innermost function that ``PHASES`` names. The server's time is that of all its
-processes.
+not count. Each sample counts for the innermost running function that ``PHASES`` names. The time of the database server
+is that of all its processes.
 """
 
 import argparse

@@ -327,7 +327,8 @@ LACK = re.compile(
     r"|ainda não (?:existe|há)|não (?:é|foi|está) implementad[oa])\b",
     re.IGNORECASE,
 )
-# The glossaries, the reference of the API and this line define states; they name no feature.
+# Places that contain these words although the program lacks nothing, because they define states: the glossaries, the
+# reference of the API and one line.
 DEFINITIONS = ("docs/gloss", "docs/python.md", "`False`: the handler is not implemented")
 
 

@@ -1,4 +1,6 @@
-"""The size of folders, and names of siblings: a reader who opens a folder finds the file to change."""
+"""Folders are small, and the names of sibling files differ clearly, so that a reader who opens a folder finds the file
+to change.
+"""
 
 from itertools import combinations
 from pathlib import Path

@@ -8,8 +8,8 @@ contains no message that a rule forbids.
 every five minutes get a fire every ten minutes instead; all other jobs keep their schedule.
 
 The short form simulates the three days around the clock change. To save time, jobs with a fire every minute, every few
-minutes or some minutes after each hour get a fire every six hours instead. It omits the profile continuo in São Paulo
-and two thirds of the doctors, and runs each case on only one database.
+minutes or some minutes after each hour get a fire every six hours instead. The short form also omits two thirds of the
+doctors and the profile continuo in São Paulo, and it runs each case on only one database.
 
 The clock skips minutes in which no job fires. `make demo` plays a day of the profile janelas with every minute. Only
 the long form reaches second follow-ups. Neither form reaches the end of the pause after the third follow-up, which

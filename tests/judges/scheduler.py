@@ -1,8 +1,9 @@
 """Judge a real run of a scheduler: no fire was missed, repeated, early, out of hours or wrongly logged.
 
-The method is that of the checker that Jepsen wrote for Chronos. A target is a window and a run is a point. Assigning
-each run to the open window that closes first therefore gives a maximum matching without a solver. The judge reads no
-clock and shares no code with the components that it judges.
+The method is that of the checker that Jepsen wrote for Chronos. Each expected fire (target) is a window of time, and
+each run is a point in time. If each run is assigned to the open window that closes first, the largest possible number
+of targets gets a run. The judge therefore needs no solver. The judge reads no clock and shares no code with the
+components that it judges.
 """
 
 from collections import Counter

@@ -135,7 +135,7 @@ async def test_banner_polls_only_between_readiness_and_the_first_answer(monkeypa
     ready, answers, clock = [False], [False], FakeClock()
     monkeypatch.setattr(output, "answers", lambda address: answers[0])
     banner = ReadyBanner("http://127.0.0.1:1", lambda: ready[0], lambda: None, clock)
-    assert await banner.tick() == Idle()  # woken when a child becomes ready
+    assert await banner.tick() == Idle()  # no poll is planned; the banner is woken when a child becomes ready
     ready[0] = True
     assert await banner.tick() == Idle(clock.now() + ASK_AGAIN)
     answers[0] = True

@@ -17,7 +17,7 @@ PHONES = [
     "0055 11 98765-4321",
     "55 11 98765-4321",
     "5511987654321",
-    "551187654321",  # as WhatsApp stores numbers from before the ninth digit
+    "551187654321",  # as WhatsApp stores numbers that were registered before the ninth digit was introduced
     "551134567890",
     "(11) 98765-4321",
     "(11)987654321",

@@ -13,7 +13,8 @@ import pytest
 from batuta.kernel.values import dataclass
 
 Decorator = Callable[..., Callable[[type[Any]], Any]]
-# The type checker must see the standard decorator under both names, so the classes below are made by functions.
+# Every test runs with both decorators. A type checker cannot follow a decorator that is a parameter, so functions
+# create the classes and return ``Any``.
 BOTH = {"standard": dataclasses.dataclass, "ours": dataclass}
 
 

@@ -257,7 +257,8 @@ async def test_effect_that_always_exceeds_the_store_limits_waits_without_countin
     assert (row["status"], row["attempts"]) in {("queued", 0), ("in_progress", 1)}
     assert code_of(decode(row["error"])) == "store_away"
     assert setup.effects > 0  # On a busy machine one effect runs within the limits, on a calm one two.
-    # The next claim may have run the handler already, so this effect replaces the slow one instead of no effect.
+    # The handler may already have run again and returned an effect, so an effect must remain: one that succeeds
+    # replaces the slow one.
     setup.effect = succeeds
     assert await setup.ends(id) == ("complete", None)
 

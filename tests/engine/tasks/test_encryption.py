@@ -159,7 +159,8 @@ async def test_rotation_leaves_only_the_first_key_and_continues_after_an_interru
         columns = work.encrypted_columns
         args, *_ = columns.columns
         async for changed in columns.rotate(args):
-            assert changed == 200  # a step is bounded, and this rotation ends after the first step
+            # a step changes a limited number of rows, and this rotation is interrupted after the first step
+            assert changed == 200
             break
         steps = [changed for column in columns.columns async for changed in columns.rotate(column)]
         assert sum(steps) == 252

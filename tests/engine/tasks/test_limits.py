@@ -92,7 +92,8 @@ async def test_no_window_has_more_starts_than_the_rate_and_a_retry_is_a_start(wo
     (once,) = await queue.claim(1)
     clock.step(MINUTE / 2)
     again = Settlement(state=ItemState.READY, wait=timedelta(0))
-    assert len(await queue.claim(ended=[once], by=again)) == 2  # with the first start, three in the window
+    # together with the first start, the window then contains three
+    assert len(await queue.claim(ended=[once], by=again)) == 2
     assert await queue.claim() == []
     assert await queue.store.next_at() == clock.now() + MINUTE / 2
     clock.step(MINUTE / 2)

@@ -433,7 +433,7 @@ async def test_reset_closes_the_previous_day_and_counts_todays_messages(chips: C
     await chips.said(chip, doctor, at=OPEN)
     await chips.later(datetime(2026, 3, 12, 2, 55, tzinfo=UTC) - OPEN)
     await chips.run("snapshot_chips_diario")
-    # After the snapshot and before midnight; after midnight and before the reset.
+    # One message is sent between the snapshot and midnight, the other between midnight and the reset.
     await chips.said(chip, doctor, at=datetime(2026, 3, 12, 2, 58, tzinfo=UTC))
     await chips.said(chip, doctor, at=datetime(2026, 3, 12, 3, 2, tzinfo=UTC))
     await write(chips.database, "UPDATE chips SET status = 'paused', trust_score = 10")

@@ -77,7 +77,8 @@ async def test_old_message_waits_while_the_gateway_cannot_tell_whether_it_was_se
 ) -> None:
     office.line.remembers = False
     id = await office.put(doctor)
-    office.work.opened_at = office.clock.now() + MINUTE  # perhaps with an old copy of the database
+    # the process started after the message was queued, and its database may be an old copy
+    office.work.opened_at = office.clock.now() + MINUTE
     await office.later(2 * MINUTE)
     await office.works()
     row = await office.message(id)

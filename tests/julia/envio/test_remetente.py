@@ -402,7 +402,7 @@ async def test_late_finding_does_not_disturb_a_send_in_progress(office: Office, 
 async def test_doubt_that_cannot_be_checked_delays_no_other(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.contexts.envio.envios_em_duvida.BATCH", 1)  # not even the messages beyond its batch
+    monkeypatch.setattr("app.contexts.envio.envios_em_duvida.BATCH", 1)  # each check examines only one message
     office.line.answers = [(Unknown("timeout"), True)] * 2
     first = await office.put(doctor)
     await office.works()

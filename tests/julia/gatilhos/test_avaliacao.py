@@ -1,5 +1,5 @@
-"""Answers to a request for feedback: marks and simple words are understood, and every doubtful answer is left for an
-operator.
+"""Answers to a request for feedback. Scores from 1 to 5 and simple words are understood, and every doubtful answer is
+left for an operator.
 """
 
 import pytest
