@@ -58,8 +58,9 @@ def indicios_de(texto: str, *, enviado_em: datetime, regiao: str | None, vocabul
     """Return the features from which a message's category is computed."""
     today = enviado_em.astimezone(SAO_PAULO).date()
     marks, found = _marcas(texto, today, regiao, vocabulario)
+    signs = contagem(found)
     vagas = _abertas(marks, vocabulario, _inteira(texto, today, regiao, vocabulario, marks))
-    return indicios(marks, contagem(found), vagas, julgar(marks.texto, found, marks, vagas))
+    return indicios(marks, signs, vagas, julgar(marks.texto, found, signs, marks, vagas))
 
 
 def _marcas(
@@ -112,7 +113,7 @@ def _lida(
     signs = contagem(found)
     whole = _inteira(texto, today, regiao, known, marks)
     vagas = _abertas(marks, known, whole)
-    judged = julgar(marks.texto, found, marks, vagas)
+    judged = julgar(marks.texto, found, signs, marks, vagas)
     judged, offer = assunto.rever(judged, indicios(marks, signs, vagas, judged))
     is_offer = judged.categoria is Categoria.OFERTA
     taken = None

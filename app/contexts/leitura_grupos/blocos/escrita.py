@@ -48,9 +48,14 @@ def linhas(fonte: str) -> list[Linha]:
     return found
 
 
+def letras(found: Sequence[Linha]) -> str:
+    """Return the whole text, for the question whether a block applies at all."""
+    return "\n".join([each.texto for each in found])
+
+
 def inteiro(found: Sequence[Linha]) -> str:
     """Return the whole text in lower case without accents, for the question whether a block applies at all."""
-    return dobrado("\n".join([each.texto for each in found]))
+    return dobrado(letras(found))
 
 
 def dito(letters: str, source: Linha) -> Linha:

@@ -5,7 +5,8 @@ or hours with a slash that look like a day and a month ("sex 09 19/7").
 import re
 from datetime import date
 
-from app.contexts.leitura_grupos.blocos.escrita import Linha, dito, juntas
+from app.contexts.leitura_grupos.blocos.escrita import Linha, dito, inteiro, juntas
+from app.contexts.leitura_grupos.texto.texto import contem
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 
 _MILITARES = re.compile(r"(?<![\w.,$/])(?P<h>[01]\d|2[0-3])(?P<m>[0-5]\d) ?h(?:s|rs|oras)?\b")
@@ -22,6 +23,11 @@ _FIM = re.compile(rf"\W{{0,8}}(?:termino|fim|final|saida)\W{{1,8}}(?P<h>{_HORA})
 
 _BARRA = re.compile(r"(?<![\d/])(?P<das>\d{1,2}) ?/ ?(?P<ate>\d{1,2})(?![\d/])")
 _SEMANA = r"\b(?:seg|ter|qua|qui|sex|sab|dom)[a-z.-]{0,10}"
+# Faster patterns and parts of words. A text that has none of them has no layout of hours of this kind.
+_HORA_DE_BARRA = re.compile(r"/ ?(?:1[3-9]|2[0-4])(?![\d/])")
+_FINS = ("termino", "fim", "final", "saida")
+_QUATRO = re.compile(r"\d{4} ?h")
+_SEPARADORES = (";", "|", ">")
 _DIA_ANTES = re.compile(
     rf"{_SEMANA}[ ,(]{{1,2}}\d{{1,2}}\b(?! ?/)|\b\d{{1,2}}(?: ?/ ?|[.-](?=\d\d))(?P<mes>0?[1-9]|1[0-2])\b"
 )
@@ -52,14 +58,23 @@ def _sem_o_fim(line: Linha) -> Linha:
 
 
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
-    return [_com_faixa(_com_dois_pontos(_sem_o_fim(each))) for each in _sem_rotulos(_sem_barras(found))]
+    plano = inteiro(found)
+    if "/" in plano and _HORA_DE_BARRA.search(plano) is not None:
+        found = _sem_barras(found)
+    if contem(plano, _FINS):
+        found = _sem_rotulos(found)
+    if _ATE.search(plano) is not None:
+        found = [_sem_o_fim(each) for each in found]
+    if _QUATRO.search(plano) is not None:
+        found = [_com_dois_pontos(each) for each in found]
+    return [_com_faixa(each) for each in found] if contem(plano, _SEPARADORES) else found
 
 
 def _sem_barras(found: list[Linha]) -> list[Linha]:
     """Replace "19/7" after a day by "19h-7h" if the message also has "7/19". Because 19 is not a month, "7/19" can only
     be hours.
     """
-    pairs = [(each, [*_BARRA.finditer(each.plano)] if "/" in each.texto else []) for each in found]
+    pairs = [(each, [*_BARRA.finditer(each.plano)]) for each in found]
     hours = {(pair["ate"], pair["das"]) for _, on_line in pairs for pair in on_line if 12 < int(pair["ate"]) <= 24}
     if not hours:
         return found
@@ -101,8 +116,6 @@ def _sem_rotulos(found: list[Linha]) -> list[Linha]:
 
 def _com_dois_pontos(line: Linha) -> Linha:
     """Insert a colon into hours in military style: "1900h" becomes "19:00"."""
-    if "h" not in line.texto and "H" not in line.texto:
-        return line
     for each in reversed([*_MILITARES.finditer(line.plano)]):
         line = line.trocada(*each.span(), f"{each['h']}:{each['m']}")
     return line

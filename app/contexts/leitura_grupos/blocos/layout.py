@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from app.contexts.leitura_grupos.blocos import extenso, horas, legenda, mes, pontilhado, situacao, tabela
 from app.contexts.leitura_grupos.blocos.escrita import Linha, escrita, linhas
-from app.contexts.leitura_grupos.texto.texto import Texto, contem
+from app.contexts.leitura_grupos.texto.texto import MESES, Texto, contem
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 
 Bloco: TypeAlias = Callable[[list[Linha], date, Vocabulario], list[Linha]]
@@ -32,6 +32,7 @@ _NUMEROS = re.compile(
 _ANTES_DO_NUMERO = re.compile(r"[:>→➜➡=(-]\W{0,4}\d{1,2}\b")
 _NA_LINHA = re.compile(r"\n[^\w\n]{0,12}\d{1,2}\W")
 _NA_PRIMEIRA = re.compile(r"[^\w\n]{0,12}\d{1,2}\W")
+_DE_MES = tuple(f" de {each[:3]}" for each in MESES)
 _DIA_POR_EXTENSO = re.compile(
     r"(?:[dtr]ois|um|[sr][eê]s|tro|nco|eis|te|to|ove|nze|oze|eze|rze|dez|nta|eiro)"
     r" de (?:jan|fev|mar|abr|mai|jun|jul|ago|set|out|nov|dez)",
@@ -49,7 +50,7 @@ _PARTES = ("  ", "Dr", "DR", "....", "dia", "Dia")
 def _tem_layout(fonte: str) -> bool:
     if _SINAIS.search(fonte) is not None or (contem(fonte, _PARTES) and _PALAVRAS.search(fonte) is not None):
         return True
-    if " de " in fonte and _DIA_POR_EXTENSO.search(fonte) is not None:
+    if " de " in fonte and contem(fonte.lower(), _DE_MES) and _DIA_POR_EXTENSO.search(fonte) is not None:
         return True
     if _ALGARISMO.search(fonte) is None:
         return False

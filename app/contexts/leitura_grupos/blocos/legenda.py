@@ -8,7 +8,7 @@ import re
 from datetime import date
 
 from app.contexts.leitura_grupos.blocos.celula import Tipo, estado
-from app.contexts.leitura_grupos.blocos.escrita import Linha
+from app.contexts.leitura_grupos.blocos.escrita import Linha, letras
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 
 _SINAL = r"(?:\[ ?[x✓✔]? ?\]|\( ?[x✓✔]? ?\)|[■□▪▫◼◻⬛⬜●○◯◉☐☑☒✓✔✗✘🟢🔴🟡🟠🔵⚪⚫🟩🟥🟨🟧🟦])"
@@ -26,6 +26,8 @@ _DIA = re.compile(r"\d")
 
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
     """Apply a legend if it explains at least one sign for taken shifts and one for open shifts."""
+    if _INICIO.search(letras(found)) is None:
+        return found
     meanings: dict[str, bool] = {}
     legends: set[int] = set()
     for place, line in enumerate(found):

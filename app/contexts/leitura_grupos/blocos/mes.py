@@ -68,6 +68,7 @@ _COM_LETRA = re.compile(
 # A line without a match cannot have a letter of a shift behind a day, because the letter is in upper case or in brackets.
 _LETRA = re.compile(r"\d ?[-–—:]? ?(?:[DNMT]|S[DN])|\d {0,2}[(\[]")
 _LETRAS = {"d": "SD", "n": "SN", "m": "manhã", "t": "tarde", "dn": "SD e SN", "dia": "SD", "noite": "SN"}
+_COMO_SE_LE = (" sd", " sn")
 _COM_TURNO = re.compile(r"(?P<d>\d(?<![\w/$.,:-]\d)\d?) (?:(?:a|à) )?(?:sd|sn|diurno|noturno|noite|manha|tarde)\b")
 _DATA = re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})(?!\d)")
 _DIA_DITO = re.compile(rf"\d ?/ ?\d|\b{_WD}")
@@ -263,6 +264,8 @@ def _letras(line: Linha, month: int | None) -> Linha:
     if not any(each["mes"] for each in named) and (month is None or not named) and len(named) < 2:
         return line
     for each in reversed(named):
+        if each["mes"] and each["turno"] in _COMO_SE_LE:
+            continue
         named_shifts = re.findall(_P if each["p"] else _T, each["p"] or each["t"])
         shifts = " e ".join(_LETRAS.get(shift, shift) for shift in named_shifts)
         if line.plano[slice(*each.span("turno"))] != f" {shifts}".lower():

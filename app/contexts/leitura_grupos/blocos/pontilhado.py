@@ -3,7 +3,7 @@
 import re
 from datetime import date
 
-from app.contexts.leitura_grupos.blocos.escrita import Linha
+from app.contexts.leitura_grupos.blocos.escrita import Linha, letras
 from app.contexts.leitura_grupos.texto.texto import contem
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 
@@ -11,12 +11,12 @@ _PONTOS = re.compile(r" {0,4}(?:\.{4,}|…{2,}|(?:\. ){4,}) {0,4}(?=\S)")
 
 
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
+    if not contem(letras(found), ("....", "……", ". . ")):
+        return found
     return [_sem_pontos(each) for each in found]
 
 
 def _sem_pontos(line: Linha) -> Linha:
-    if not contem(line.texto, ("....", "……", ". . ")):
-        return line
     for each in reversed([*_PONTOS.finditer(line.texto)]):
         line = line.trocada(*each.span(), " - ")
     return line

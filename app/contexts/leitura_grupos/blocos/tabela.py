@@ -25,9 +25,9 @@ from app.contexts.leitura_grupos.blocos.celula import (
     por_hora,
     rotulo,
 )
-from app.contexts.leitura_grupos.blocos.escrita import Linha, dito, juntas
+from app.contexts.leitura_grupos.blocos.escrita import Linha, dito, inteiro, juntas, letras
 from app.contexts.leitura_grupos.blocos.mes import Meses, dia_do_mes
-from app.contexts.leitura_grupos.texto.texto import dobrado
+from app.contexts.leitura_grupos.texto.texto import contem, dobrado
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 from batuta.kernel import dataclass
 
@@ -36,6 +36,9 @@ MAIS_COLUNAS, MAIS_TABELAS, LONGA = 40, 20, 400
 _RULE = re.compile(r"(?=.*?(?:---|===|_____))[\s|:+=_-]++")
 _SPACE = re.compile(r"\s+")
 _SPACES = re.compile(r" {2,}|\t+")
+# Signs between columns. Without them, only a row of weekdays can be a row of a table.
+_COLUNAS = ("|", ";", "\t", "  ")
+_COMECA_COM_DIA = re.compile(r"\n\s*(?:seg|ter|qua|qui|sex|sab|dom)[a-z./]*\s*(?:seg|ter|qua|qui|sex|sab|dom)")
 _SEMANA = ("seg", "ter", "qua", "qui", "sex", "sab", "dom")
 _DIURNOS = ("d", "sd", "diurno", "dia")
 _SO_SEMANA = re.compile(r"\s*(?:(?:seg|ter|qua|qui|sex|sab|dom)(?:unda|ca|rta|nta|ta|ado|ingo)?\b[\s./]*){3,7}")
@@ -56,6 +59,8 @@ class Fila:
 
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
     """Replace each table by one line per open shift."""
+    if not contem(letras(found), _COLUNAS) and _COMECA_COM_DIA.search(inteiro(found)) is None:
+        return found
     tables = [*islice(_regioes(found, vocabulario), MAIS_TABELAS)]
     if not tables:
         return _celulas_soltas(found, vocabulario)

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from app.contexts.leitura_grupos.marcas.datas import feriados
 from app.contexts.leitura_grupos.marcas.folha import Folha
+from app.contexts.leitura_grupos.marcas.lugares import listas
 from app.contexts.leitura_grupos.marcas.marca import Lugar
 from app.contexts.leitura_grupos.texto.texto import Palavra, Texto, contem
-from app.contexts.leitura_grupos.texto.vocabulario import frases, municipios, palavras, palavras_soltas
+from app.contexts.leitura_grupos.texto.vocabulario import frases, municipios, palavras_soltas
 from app.contexts.leitura_grupos.tipos import Periodo, VagaLida
 
 LONGO = 7
@@ -66,6 +67,10 @@ _SUM = re.compile(
 )
 # A text that contains none of these parts cannot match ``_SUM`` and is not searched.
 _SUMS = ("total", " os ", " as ")
+# The same for ``_ALSO_WANTED``, for ``_EXCEPT`` and ``_EXCLUDED``, and for ``_RAISED``.
+_PERSONS = ("alguem", "vc", "voces")
+_EXCLUDES = ("exceto", "menos", "salvo", "tirando", "fora", "sem ser")
+_RAISES = ("subiu", "aumentou", "baixou")
 _KIND = (
     r"(?:(?P<feriado>feriad(?:o|ao)s?)|(?P<fds>fds|fi(?:m|nal) de semana|sab(?:ado)? e dom(?:ingo)?)"
     r"|(?P<semana>semana|sem|dias? ut(?:il|eis)|seg a sex)|(?P<normal>dias? (?:comum|comuns|norma(?:l|is))|normal))"
@@ -85,7 +90,9 @@ def mensagem_incerta(folha: Folha) -> bool:
     written, plano = folha.texto.fonte, folha.texto.plano
     if ">" in written and _QUOTED.match(written):
         return True
-    if ("mas " in plano and _TAKEN_BACK.search(plano)) or _ALSO_WANTED.search(plano):
+    if "mas " in plano and _TAKEN_BACK.search(plano):
+        return True
+    if contem(plano, _PERSONS) and _ALSO_WANTED.search(plano):
         return True
     if contem(plano, _SUMS) and _SUM.search(plano) and all(each.plantoes == 1 for each in folha.precos[:60]):
         return True
@@ -94,9 +101,12 @@ def mensagem_incerta(folha: Folha) -> bool:
     if len({each.reais for each in folha.precos[:60]}) > 1 and _tem_preco_incerto(folha):
         return True
     is_listed = "(" in written and _LISTED.search(written) is not None
-    if bool(folha.precos) and (is_listed or _EXCEPT.search(folha.livre) is not None):
+    excludes = contem(plano, _EXCLUDES)
+    if bool(folha.precos) and (is_listed or (excludes and _EXCEPT.search(folha.livre) is not None)):
         return True
-    return _EXCLUDED.search(plano) is not None or _RAISED.search(plano) is not None or _tem_feriado_por_dia(folha)
+    if (excludes and _EXCLUDED.search(plano) is not None) or (contem(plano, _RAISES) and _RAISED.search(plano)):
+        return True
+    return _tem_feriado_por_dia(folha)
 
 
 def _tem_feriado_por_dia(folha: Folha) -> bool:
@@ -257,7 +267,7 @@ def _is_joined(folha: Folha, place: Lugar) -> bool:
     words = folha.texto.palavras_entre(place.inicio, place.fim)
     if len(words) > LONGO or (len(words) > 2 and _is_initials(folha.texto, words)) or _ends_with_a_town(words):
         return True
-    heads, generic = frases("lugares.cabecas"), frozenset(palavras()["lugares"]["genericos"])
+    heads, (generic, _, _) = frases("lugares.cabecas"), listas()
     if any(word.texto in _HEADS for word in words[1:]) and words[0].texto not in _HEADS:
         return True
     return any(

@@ -239,7 +239,10 @@ class _Linha:
         self._areas = [each for each in entre(folha.areas, *line) if not each.fraca]
         self._precos = entre(folha.precos, *line)
         first, last = (bisect_left(unexplained, at, key=_palavra) for at in line)
-        self.estranhas = (float(_OR.search(text) is not None), float(self._tem_vizinha(unexplained[first:last])))
+        self.estranhas = (
+            float("ou" in text and _OR.search(text) is not None),
+            float(self._tem_vizinha(unexplained[first:last])),
+        )
         self.separada = contem(text, _CELL_SIGNS) and _CELLS.search(text) is not None
         self.comuns = (
             log1p(last - first),

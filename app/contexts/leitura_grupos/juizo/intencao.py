@@ -5,7 +5,7 @@ returned with its reason.
 import re
 from collections import Counter
 
-from app.contexts.leitura_grupos.juizo.sinais import Sinal, contagem, pedidos
+from app.contexts.leitura_grupos.juizo.sinais import Sinal, pedidos
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.marca import Turno, apagar
 from app.contexts.leitura_grupos.montagem.montar import Montagem
@@ -56,11 +56,10 @@ class Juizo:
     motivo: str
 
 
-def julgar(texto: Texto, found: list[Sinal], folha: Folha, montagem: Montagem) -> Juizo:
+def julgar(texto: Texto, found: list[Sinal], count: Counter[str], folha: Folha, montagem: Montagem) -> Juizo:
     """Return the category of a message. ``folha`` and ``montagem`` must not contain sentences in which the author asks
-    for a shift.
+    for a shift. ``count`` is the number of signals of each kind.
     """
-    count = contagem(found)
     if (nothing := _sem_palavras(texto)) is not None:
         return Juizo(Categoria.OUTRO, 0.95, nothing)
     if _PLACE_ALONE.fullmatch(texto.plano) and not (folha.dias or folha.turnos or folha.precos or "?" in texto.plano):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 
 from app.contexts.leitura_grupos.marcas.marca import Area, Lugar
 from app.contexts.leitura_grupos.texto.texto import Texto, chave
@@ -25,9 +26,7 @@ def areas(texto: Texto, livre: str, vocabulario: Vocabulario) -> list[Area]:
 
 
 def _areas(texto: Texto, livre: str, vocabulario: Vocabulario) -> Iterator[Area]:
-    weak = frozenset(palavras()["areas"]["fracas"])
-    loud = frozenset(palavras()["areas"]["so_maiusculas"])
-    never = frozenset(palavras()["areas"]["nunca"])
+    weak, loud, never = _listas()
     words = texto.palavras
     flat = not any(char.isupper() for char in texto.fonte)
     for each in vocabulario.especialidades.todas(words):
@@ -49,6 +48,12 @@ def _areas(texto: Texto, livre: str, vocabulario: Vocabulario) -> Iterator[Area]
             continue
         is_weak = " ".join(word.texto for word in words[each.inicio : each.fim]) in weak
         yield Area(start, end, each.valor, is_weak and not _heads(livre, start, end))
+
+
+@cache
+def _listas() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    lists = palavras()["areas"]
+    return frozenset(lists["fracas"]), frozenset(lists["so_maiusculas"]), frozenset(lists["nunca"])
 
 
 def sem_apoio(areas: list[Area], livre: str) -> list[Area]:

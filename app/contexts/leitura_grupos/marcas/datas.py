@@ -10,7 +10,7 @@ from functools import cache
 from itertools import islice
 
 from app.contexts.leitura_grupos.marcas.marca import TOMADO, Condicao, Dia, Dias
-from app.contexts.leitura_grupos.texto.texto import MES, achados
+from app.contexts.leitura_grupos.texto.texto import MES, MESES, achados
 from batuta.kernel import dataclass
 
 PASSADO = timedelta(days=60)
@@ -82,7 +82,10 @@ _MONTH_SOON = re.compile(
 _LETTER_NEXT = re.compile(r" {1,2}[dn](?:(?: ?[/+,] ?| e | )[dn])?(?= {0,2}(?:\n|$|[^\w\s]))")
 _HOURS = re.compile(r" {0,2}h(?:s|rs|oras)?\b")
 _NEXT_WEEK = re.compile(r"\bsemana (?:q(?:ue)? vem|proxima)\b|\bproxima semana\b")
-_MONTH_ALONE = re.compile(rf"(?<!\d)(?<!\d )(?<!\d de )(?<!rio de )(?<!ate )(?<!/)\b(?P<mes>{_MES})")
+_MONTH_ALONE = re.compile(
+    r"(?P<mes>[jfmasond](?<!\w.)(?<!\d .)(?<!\d de .)(?<!rio de .)(?<!ate .)(?<!/.)"
+    rf"(?:{'|'.join(f'(?<={each[0]}){each[1:]}' for each in (*MESES, *_MESES))})\b)"
+)
 _UNTIL = re.compile(r"\bate (?:as )?\d{1,2}(?::\d\d)? ?(?:h\d{0,2}|horas)? de $")
 # Matches the hours before the day on which a shift ends: "das 19h às 7h de", "das sete da noite às sete da manhã de".
 _HOUR = r"(?:\d{1,2}(?:h\d{0,2}|:\d\d)?|[a-z]{3,9})(?: horas)?(?: da (?:manha|tarde|noite|madrugada))?"
@@ -104,6 +107,8 @@ _WEEK_OF = re.compile(
 _SINCE = re.compile(r"[ ,(]{0,3}a partir d[eo] (?:dia )?")
 
 
+# A text without a match of this faster pattern has no date with a dash.
+_DASH = re.compile(r"\d-[01]\d")
 _DASHED = re.compile(r"(?<![\d/-])\d\d-(0[1-9]|1[0-2])(?:(?: {0,2}[,;/] {0,2}| {0,2}e {0,2})\d\d-\1(?![\d-])){1,20}")
 
 
@@ -118,7 +123,7 @@ def com_barras(livre: str) -> str:
     """Replace dashes by slashes in lists of days such as "08-04 e 10-04", and in dates before hours such as "12-08
     7-19". The length of the text does not change.
     """
-    if "-" not in livre:
+    if "-" not in livre or _DASH.search(livre) is None:
         return livre
     for pattern in (_DASHED, _DASHED_BEFORE_HOURS):
         livre = pattern.sub(lambda found: found[0].replace("-", "/"), livre)

@@ -39,7 +39,7 @@ from app.contexts.leitura_grupos.marcas.marca import (
 )
 from app.contexts.leitura_grupos.marcas.pagamentos import pagamentos
 from app.contexts.leitura_grupos.marcas.precos import combinar, precos, sem_substituidos
-from app.contexts.leitura_grupos.texto.texto import Texto, achados
+from app.contexts.leitura_grupos.texto.texto import Texto, achados, contem
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, frases, palavras_soltas
 from batuta.kernel import dataclass
 
@@ -122,7 +122,8 @@ def folha(
     livre = apagar(livre, ruido(livre))
     payments, paid_on = pagamentos(livre)
     livre = apagar(livre, paid_on)
-    known = conhecidos(texto, livre, vocabulario, regiao)
+    towns = cidades(texto, vocabulario)
+    known = conhecidos(texto, livre, vocabulario, regiao, towns)
     livre = apagar(livre, known)
     dated = com_barras(apagar(livre, espelhadas(livre)))
     days = sem_excetuados(dated, list(Calendario.de(dated, hoje).ler(dated)))
@@ -136,7 +137,6 @@ def folha(
     places = sem_dito_duas_vezes(texto.plano, known, new)
     again = referencias(texto, apagar(free_of_hours, places), places)
     places = sorted((*places, *again), key=lambda each: each.inicio)
-    towns = cidades(texto, vocabulario)
     places = com_a_unica_cidade(texto, _sem_enganos(texto.plano, _afirmados(texto.plano, places)), towns)
     livre = apagar(free_of_hours, places)
     said = sem_iniciais_da_cidade(sem_apoio(areas(texto, livre, vocabulario), livre), places, texto.plano)
@@ -165,7 +165,8 @@ def folha(
 
 def _condicoes(livre: str, hoje: date) -> tuple[Condicao, ...]:
     """Return the words that limit a price to some days: workdays, ordinary days and named holidays."""
-    workdays = achados(_WORKDAYS, livre, "seman", "dia")
+    is_workday = contem(livre, ("seman", "dia")) and contem(livre, ("sem", "uteis", "util"))
+    workdays = _WORKDAYS.finditer(livre) if is_workday else ()
     ordinary = achados(_ORDINARY, livre, "norma", "comu")
     return (
         *(Condicao(each.start(), each.end(), frozenset(range(5))) for each in workdays),

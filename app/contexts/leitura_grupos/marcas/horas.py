@@ -33,6 +33,8 @@ _START = re.compile(
     r"(?<![\w.,/$:])(?P<cue>(?:as|a partir das|entrada|inicio|comeca(?:ndo)?|das|desde as) (?:as )?)?"
     r"(?P<h>[0-2]?\d)(?:(?: ?h|:)(?P<m>[0-5]\d)(?!\d| ?h\b)| {0,2}h(?:s|rs?|oras?)?\b)"
 )
+# A text without a match of this faster pattern cannot match ``_START``.
+_HOURS = re.compile(r"\d {0,2}[h:]")
 _NUMBERS = {
     **{
         name: hour
@@ -198,6 +200,8 @@ def _is_range(each: re.Match[str], first: time, last: time) -> bool:
 
 
 def _inicios(livre: str) -> Iterator[Turno]:
+    if _HOURS.search(livre) is None:
+        return
     for each in _START.finditer(livre):
         hour = int(each["h"])
         if hour > 24:

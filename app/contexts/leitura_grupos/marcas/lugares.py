@@ -10,7 +10,7 @@ from itertools import islice
 from unicodedata import normalize
 
 from app.contexts.leitura_grupos.marcas.marca import TOMADO, Lugar, Marca, apagar, linha_de
-from app.contexts.leitura_grupos.texto.texto import Palavra, Texto, chave
+from app.contexts.leitura_grupos.texto.texto import Palavra, Texto, chave, contem
 from app.contexts.leitura_grupos.texto.vocabulario import (
     Hospital,
     Vocabulario,
@@ -34,6 +34,8 @@ _LABEL = re.compile(
 )
 _CITY_LINK = re.compile(r"[ *_]{0,2}(?:[-,(/|](?: em\b)?|\bem\b|\bde\b|\bda\b|\bdo\b)?[ *_]{0,2}(?:cidade (?:de|:) )?")
 _COMPANIES = frozenset(("remocoes", "ambulancias", "resgate", "resgates", "remocao"))
+# A text that contains none of these parts of words names no company and is not searched.
+_COMPANY_WORDS = ("remoc", "ambulancias", "resgate", "servicos", "emergencias")
 # Last words of names of companies.
 _SERVICES = frozenset((("servicos", "medicos"), ("emergencias", "medicas"), ("servicos", "hospitalares")))
 _LABEL_END = re.compile(r" [-|] |[(|,;:\x01\x02💰]|\. | / ")
@@ -60,13 +62,14 @@ def cidades(texto: Texto, vocabulario: Vocabulario) -> list[Cidade]:
     ]
 
 
-def conhecidos(texto: Texto, livre: str, vocabulario: Vocabulario, regiao: str | None) -> list[Lugar]:
+def conhecidos(
+    texto: Texto, livre: str, vocabulario: Vocabulario, regiao: str | None, towns: Sequence[Cidade]
+) -> list[Lugar]:
     """Return the known hospitals in the text. If several hospitals share an alias, the town in the text decides between
     them, or else the group's region.
     """
     words = [word for word in texto.palavras if livre[word.inicio : word.fim] == word.texto]
     found: list[Lugar] = []
-    towns = cidades(texto, vocabulario)
     reader = _Nomes(texto, livre, vocabulario)
     for each in vocabulario.hospitais.todas(words):
         start, end = words[each.inicio].inicio, words[each.fim - 1].fim
@@ -390,6 +393,8 @@ class _Nomes:
 
     def remocoes(self, rest: str) -> Iterator[Lugar]:
         """Yield patient transport companies such as "Vida Teste Remoções"."""
+        if not contem(self._texto.plano, _COMPANY_WORDS):
+            return
         words = self._texto.palavras
         for place, word in enumerate(words):
             if not self._is_company(place) or rest[word.inicio : word.fim] != word.texto or not self._is_upper(word):

@@ -40,6 +40,7 @@ _COLON = re.compile(r"[ *_]{0,2}[:=]")
 _PART = re.compile(r"\bp/|[a-z0-9]+|[^\sa-z0-9]|\n")
 # Largest distance between a price and its condition, as ``_custo`` measures it.
 PERTO = 2
+# The cost of a line end alone is above ``PERTO``.
 _COST = {"e": 2, "ou": 2, ",": 3, ";": 5, "/": 5, "|": 5, "\n": 9, ".": 5, "\x01": 4, "\x02": 4, "•": 5, "+": 2}
 
 
@@ -132,7 +133,9 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
     kept = sem_conversa(folha, kept)
     kept = so_os_ditos(folha.texto.plano, sem_manchete(folha, sem_fds_repetido(folha, kept)))
     kept_ids = {id(each) for each in kept}
-    found = []
+    found: list[Regra] = []
+    if not folha.precos:
+        return found, kept
     elsewhere = _Alhures.de(folha)
     periods = {periodo_de(each) for each in folha.turnos} - {None}
     for price in folha.precos:
@@ -396,6 +399,8 @@ def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
         return 99
     near = palavras_soltas("junto_do_preco")
     between = [each for each in others if start <= each.inicio and each.fim <= end]
+    if not between and plano.find("\n", start, end) >= 0:
+        return 99
     cost, at = 0, start
     for gap_end, next_at in [*((each.inicio, each.fim) for each in between), (end, end)]:
         for found in _PART.finditer(plano, at, max(at, gap_end)):

@@ -16,7 +16,8 @@ class Pessoas:
         self._texto = folha.texto
         plano = folha.texto.plano
         self._inicios = [each.inicio for each in folha.contatos]
-        lines = [linha_de(plano, each, 200) for each in self._inicios]
+        # A single contact applies to all vacancies, whichever line names it.
+        lines = [linha_de(plano, each, 200) for each in self._inicios] if len(self._inicios) > 1 else []
         self._linhas = [chave(plano[slice(*each)]) for each in lines]
         self._lugares = [{place.nome for place in entre(folha.lugares, *each)} for each in lines]
         self._por_lugar: dict[str, Contato | None] = {}

@@ -5,6 +5,8 @@ to the rules.
 from collections.abc import Iterable, Iterator, Mapping, Set
 
 MENOR = 6
+# Capacity of the cache.
+MAIS_PALAVRAS = 8192
 
 
 class Grafias:
@@ -12,17 +14,30 @@ class Grafias:
     misspelled word equals a key of the correct word.
     """
 
-    __slots__ = ("_alvos", "_conhecidas", "_faltando", "_maior")
+    __slots__ = ("_alvos", "_conhecidas", "_faltando", "_lidas", "_maior")
 
     def __init__(self, alvos: Iterable[str], conhecidas: Iterable[str]) -> None:
         self._alvos = frozenset(word for word in alvos if len(word) >= MENOR and word.isalpha())
         self._conhecidas = self._alvos | frozenset(conhecidas)
         self._faltando: Mapping[str, str] = _faltando(self._alvos)
         self._maior = max(map(len, self._alvos), default=0) + 1
+        self._lidas: dict[str, str | None] = {}
 
     def certas(self, words: Set[str]) -> dict[str, str]:
         """Map each misspelled word to the intended word."""
-        return {word: meant for word in words - self._conhecidas if (meant := self.certa(word)) is not None}
+        return {word: meant for word in words - self._conhecidas if (meant := self._lida(word)) is not None}
+
+    def _lida(self, word: str) -> str | None:
+        """Return the same as ``certa``. The result is cached, because most unknown words are names that occur in many
+        messages.
+        """
+        try:
+            return self._lidas[word]
+        except KeyError:
+            if len(self._lidas) >= MAIS_PALAVRAS:
+                self._lidas.clear()
+            self._lidas[word] = meant = self.certa(word)
+            return meant
 
     def certa(self, word: str) -> str | None:
         """Return the word that a misspelled word is meant to be. Return None if the word is correct or resembles no

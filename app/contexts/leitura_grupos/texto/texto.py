@@ -216,7 +216,8 @@ def _is_of_a_name(written: str, plano: str, lugares: Sequence[int] | None, word:
 
 
 def _palavras(plano: str) -> tuple[Palavra, ...]:
-    return tuple([Palavra(each[0], *each.span()) for each in _WORD.finditer(plano)])
+    new = tuple.__new__  # faster than the constructor of a named tuple
+    return tuple([new(Palavra, (each[0], each.start(), each.end())) for each in _WORD.finditer(plano)])
 
 
 def _emendado(plano: str, lugares: tuple[int, ...] | None, right: Mapping[Palavra, str]) -> tuple[str, tuple[int, ...]]:
@@ -246,6 +247,10 @@ def dobrado(text: str) -> str:
     return text.translate(_FOLDING).replace("\x00", " ")
 
 
+@lru_cache(maxsize=4096)
 def chave(text: str) -> str:
-    """Return the words in lower case without accents, joined by single spaces. Names are compared in this form."""
+    """Return the words in lower case without accents, joined by single spaces. Names are compared in this form.
+
+    The result is cached, because the same names occur in many messages.
+    """
     return " ".join(_WORD.findall(text.translate(_FOLDING).replace("\x00", "")))
