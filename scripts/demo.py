@@ -192,9 +192,9 @@ class Day:
     ends: datetime
     texts: Texts
     doctors: dict[str, str] = field(default_factory=dict)  # maps the id of a doctor to the phone number
-    names: dict[str, str] = field(default_factory=dict)  # maps a phone number to the name
+    names: dict[str, str] = field(default_factory=dict)  # maps the phone number of a doctor to the name
     vagas: dict[str, str] = field(default_factory=dict)  # maps the name of a vacancy in the script to its id
-    poster: str | None = None  # phone of the person who posted the vacancy of the group
+    poster: str | None = None  # phone number of the person who posted the vacancy in the group
     receipts: int = 0
     notes: int = 0
 

@@ -11,7 +11,7 @@ CLAUSES = {
     *("INSERT", "UPDATE", "DELETE", "SET", "ON", "RETURNING"),
 }
 JOINS = {"LEFT", "CROSS", "JOIN"}
-# Words that begin a clause. Each has the preceding words after which it continues the current clause instead.
+# Maps each word that begins a clause to the words after which it does not begin one, as FROM after DELETE.
 INSIDE = {
     "UPDATE": {"FOR", "KEY", "DO"},
     "JOIN": JOINS,

@@ -52,8 +52,7 @@ class Comportamento(Behaviour):
     duplicated: float = 0.0  # share of events that are posted twice
     late: float = 0.0  # share of events that are delivered out of order
     lost: float = 0.0  # share of events that are never posted
-    # People
-    # whether people reply to the meaning of a message (see ``respostas``); if False, the following shares apply
+    # People. With ``conversation``, they reply to the meaning of a message (see ``respostas``); otherwise the shares apply.
     conversation: bool = False
     reply_share: float = 0.0  # share of messages to which people reply
     opt_out_share: float = 0.0  # share of messages whose reply is an opt-out

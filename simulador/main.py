@@ -51,8 +51,9 @@ def create_app(
     """Build the simulator.
 
     ``at_rest`` is the default behaviour of the gateway. ``webhook`` is set on its instances from the start.
-    ``instances`` are the names of further connected instances in addition to the default one. The caller must run
-    ``app.state.loops`` together with the application, because these loops deliver acknowledgements and replies.
+    ``instances`` contains the names of the connected instances that exist in addition to the default one. The caller
+    must run ``app.state.loops`` together with the application, because these loops deliver acknowledgements and
+    replies.
     """
     evolution = Evolution(clock, seed=seed, at_rest=at_rest, webhook=webhook, instances=instances)
     slack = Slack(clock)

@@ -12,8 +12,8 @@ def cron_fires(text: str, zone: ZoneInfo, start: datetime, end: datetime) -> lis
     first one specifies the seconds.
 
     If the minute or hour field begins with *, the job fires in each real minute whose wall time matches. Otherwise it
-    fires once for each matching wall time: at the first real instant with that time or, if a clock change skips it, at
-    the first minute after the change.
+    fires once for each matching wall time. If a clock change repeats that time, the job fires at its first occurrence.
+    If a clock change skips that time, the job fires at the first minute after the change.
     """
     if len(text.split()) == 6:
         return _with_seconds(text, zone, start, end)

@@ -42,7 +42,7 @@ class _Server:
 
 
 def through(port: int, url: str, query: str = "") -> str:
-    """Return the URL of the same database through the pooler at this port."""
+    """Return the URL with which a client reaches the database of ``url`` through the pooler at ``port``."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=f"{parts.username}@127.0.0.1:{port}", query=query))
 

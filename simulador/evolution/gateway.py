@@ -75,8 +75,8 @@ class Evolution:
         webhook: Mapping[str, Json] | None = None,
         instances: Sequence[str] = (),
     ) -> None:
-        """Create the gateway. ``webhook`` is set on the instances that exist from the start. ``instances`` are the
-        names of further instances in addition to the default one.
+        """Create the gateway. ``webhook`` is set on the instances that exist from the start. ``instances`` contains the
+        names of the instances that exist in addition to the default one.
         """
         self.recebidos = Recebidos(clock)
         self._clock = clock

@@ -87,7 +87,8 @@ BOTH = ["sqlite", "postgres"]
 SHORT = [(CASES[0], "sqlite"), (CASES[1], "postgres"), (CASES[2], "sqlite")]
 RUNS = [(case, kind) for case in CASES for kind in BOTH] if LONG else SHORT
 CANARY = "(SELECT id FROM grupos_whatsapp WHERE tipo = 'canario')"
-# Jobs with a figure of their results, and the query of the rows that must equal the sum of the figure over all runs.
+# For a job, a figure in its results, and the table of the rows that it created. The sum of the figure over all runs
+# must equal the number of rows.
 FIGURES = (
     ("processar_followups%", "enfileirados", "fila_mensagens WHERE tipo LIKE 'followup_%'"),
     ("processar_pausas_expiradas", "reativadas", "conversations WHERE stage = 'recontato'"),

@@ -328,7 +328,7 @@ async def sending_workers(
     hears: bool = False,
     **options: Any,
 ) -> AsyncIterator[SendingWorkers]:
-    """Start the simulator and, with ``hears``, the api, but no worker. Kill every remaining process at the end.
+    """Start the simulator but no worker. With ``hears``, start the api too. Kill every remaining process at the end.
 
     Whatever the clock's rate, two real seconds may pass between the decision to send a message and the call to the
     gateway. On a busy machine the short form uses a slower clock.

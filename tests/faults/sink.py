@@ -1,5 +1,5 @@
-"""The HTTP endpoint that job runs call. It runs as a separate process. For each key it does the work once. It syncs its
-log to disk after each line.
+"""The HTTP endpoint that the schedulers call for each run of a job. It is a separate process. It does the work of each
+idempotency key once, and syncs its log to disk after each line.
 
 ``POST /<job>?takes=3`` takes three seconds. A repeated key receives the first answer again, or 409 while its run is in
 progress. ``POST /hostile/<kind>/<job>`` misbehaves in the way that ``kind`` specifies.

@@ -131,7 +131,8 @@ async def test_slow_living_worker_keeps_its_items(places: Mapping[str, Path]) ->
 
 
 async def _slow(url: str, folder: Path) -> None:
-    # All of them end at the same time, each in its own transaction, and the lease renewals wait among them.
+    # All tasks end at the same time, and each is settled in its own transaction. Lease renewals have to wait their turn
+    # among these transactions.
     tasks, lease, leases = (1_000, 5.0, 10) if LONG else (40, 0.5 * slowness(), 4)
     figures = Figures(
         "T07", kind(url), f"two workers run {tasks} tasks, each of which takes {leases} times as long as a lease lasts"

@@ -112,8 +112,8 @@ async def test_every_row_ends_and_every_vaga_exists_once(places: dict[str, Path]
 
 
 async def _in_one(url: str, count: int) -> None:
-    """Run the same pipeline in one process, step by step. A lease holder that claims items but never settles them plays
-    the part of a dead worker.
+    """Run the groups pipeline in one process, step by step. A lease holder that claims items but never settles them
+    plays the part of a dead worker.
     """
     clock, said = FakeClock(), GroupMessages(31)
     async with bancada(url, clock, around=unlucky(random.Random(7))) as mesa:

@@ -287,7 +287,9 @@ async def _storm(url: str, folder: Path, forgets: bool) -> None:
 
 
 def out_of_order(numbers: Sequence[int], chats: int) -> int:
-    """Count the messages that were sent before an earlier message to the same chat."""
+    """Count the messages that were sent too early: another message to the same chat was queued before them but sent
+    after them.
+    """
     last: dict[int, int] = {}
     wrong = 0
     for n in numbers:

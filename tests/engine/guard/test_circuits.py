@@ -29,7 +29,7 @@ BROKE = EffectReport(Effect.BROKE, "HTTP 503")
 
 
 def circuits_on(database: Database, ids: Ids, clock: FakeClock, events: EventRecorder) -> Circuits:
-    """Return circuits on the same database, as another process would open them."""
+    """Return a second set of circuits on the database, as another process would open it."""
     circuits = Circuits(SqlCircuits(database, ids, clock, events, own_time=True), clock, lambda: 0.0)
     circuits.add(RULE)
     circuits.add(CHIP)

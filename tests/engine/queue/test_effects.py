@@ -100,7 +100,8 @@ async def setup(database_url: str, clock: FakeClock, events: EventRecorder) -> A
         yield made
         made.stop.set()
         for _ in range(40):
-            await asyncio.wait({running}, timeout=0.3)  # a tick that waits for a slow database does not hang
+            # Give a slow database real time, so that a tick that waits for it does not count as hanging.
+            await asyncio.wait({running}, timeout=0.3)
             if running.done():
                 break
             await made.advance_clock(1)

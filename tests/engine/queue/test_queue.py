@@ -102,8 +102,8 @@ class TestTheEnginesOwnTable(QueueContract):
         assert [lease.id for lease in await queue.claim(limit=3)] == ids[:3]
 
     async def test_most_urgent_due_items_of_hundreds_of_priorities_come_first(self, queue: QueueFixture) -> None:
-        """A claim takes the most urgent items that are due, even if there are more priorities than it checks one by one
-        and half of the items are not due yet.
+        """A claim takes the most urgent items that are due. Here it cannot check all priorities one by one, because
+        there are too many, and half of the items are not due yet.
         """
         values, later = {"name": "f", "args": AsJson([])}, queue.clock.now() + 60 * SECOND
         items = [

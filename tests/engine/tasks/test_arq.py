@@ -65,7 +65,7 @@ async def redis_at(url: str) -> AsyncIterator[ArqRedis]:
 
 
 async def queued(redis: ArqRedis, unlike: set[bytes]) -> set[bytes]:
-    """Wait until the set of ids in ARQ's queue is not empty and differs from ``unlike``. Return the set."""
+    """Wait until the set of ids in ARQ's queue is neither empty nor equal to ``unlike``. Return the set."""
     while True:
         found = set(await redis.zrange(default_queue_name, 0, -1))
         if found and found != unlike:

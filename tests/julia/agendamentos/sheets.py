@@ -50,7 +50,7 @@ def xlsx(
     extra: Mapping[str, str | bytes] | None = None,
 ) -> bytes:
     """Build a workbook. ``workbook`` is inserted into the workbook's XML, and ``sheet`` is the XML of its only sheet.
-    ``extra`` contains further files of the package by path.
+    ``extra`` maps paths in the package to the contents of additional files.
     """
     parts: dict[str, str | bytes] = {
         "[Content_Types].xml": _TYPES,
@@ -85,7 +85,7 @@ def workbook(sheets: Mapping[str, str]) -> bytes:
 
 
 def moved(rows: Sequence[Sequence[Cell]], *, right: int, down: int = 0) -> list[Sequence[Cell]]:
-    """Return the same table, shifted to the right and down."""
+    """Return a table shifted by a number of columns to the right and a number of rows down."""
     return [*([] for _ in range(down)), *([*[None] * right, *row] for row in rows)]
 
 

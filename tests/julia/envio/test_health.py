@@ -186,7 +186,8 @@ async def test_messages_delayed_by_a_process_without_a_gateway_are_reported(juli
     assert (found["status"], found["alerts"]) == ("degraded", ["sem_gateway 1 > 0"])
     by_cause = {each["cause"]: each for each in (await julia.get("/health/alerts"))["alerts"]}
     assert "EVOLUTION_API_URL" in by_cause["fila.sem_gateway"]["next_step"]
-    await julia.clock.advance(MINUTE + SECOND)  # meanwhile another process claimed it, or it waits for another reason
+    # the reason is a minute old, so by now another process may have claimed the message
+    await julia.clock.advance(MINUTE + SECOND)
     assert (await julia.get("/health/fila"))["metrics"]["sem_gateway"] == 0
 
 

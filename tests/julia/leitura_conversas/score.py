@@ -19,12 +19,12 @@ class Score:
     """How many of one author's sentences were read correctly, and how many wrongly."""
 
     wishes: int  # number of sentences labelled certo or provavel
-    heard: int  # how many of these were read as certo or provavel
+    heard: int  # number of sentences labelled certo or provavel, and read as one of the two
     others: int  # number of sentences labelled nao
-    false_alarms: int  # how many of these were read as certo or provavel
+    false_alarms: int  # number of sentences labelled nao but read as certo or provavel
     certo: int  # number of sentences read as certo
-    certo_right: int  # how many of these were labelled certo or sim
-    certo_wrong: int  # how many of these were labelled nao
+    certo_right: int  # number of sentences read as certo and labelled certo or sim
+    certo_wrong: int  # number of sentences read as certo but labelled nao
     # number of sentences labelled and read as nao whose class was read correctly; 0 if the author labelled no classes
     same_class: int
 

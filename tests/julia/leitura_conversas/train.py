@@ -10,10 +10,10 @@ script is deterministic. It writes
 
 The weights are a logistic regression on the sentences of the development authors and on changed copies of them. A
 feature counts more if opt-outs have it much more often, or much less often, than other texts (naive Bayes). The
-calibration combines the scores by letters, words and concepts, of the text and of its sentences; it is fitted on the
-validated authors (``FOLDS``), and each of them is scored by a model that was trained without the author's sentences.
-The other authors had seen sentences of the validated authors or errors of the reader, so their sentences are used only
-for training.
+calibration combines the scores by letters, words and concepts, of the text and of its sentences. It is fitted on the
+validated authors (``FOLDS``). Each validated author is scored by a model that was trained without this author's
+sentences. The other authors had seen sentences of the validated authors or errors of the reader, so their sentences are
+used only for training.
 """
 
 import base64
@@ -69,8 +69,8 @@ COPIES, COPY_IMPORTANCE = 2, 0.5
 # C of the regression, the exponent of the naive Bayes ratio, and the smallest count of a feature.
 STRENGTH = {"letras": 50.0, "opt_out": 50.0, "conceitos": 20.0}
 OTHER_STRENGTH, BAYES, PRIOR = 10.0, 0.75, 0.03
-# Number of positive values of a weight. It is small so that the file stays small. A class needs less precision than the
-# opt-out.
+# Number of positive values to which weights are rounded. It is small, so that the file stays small. A class needs less
+# precision than the opt-out.
 LEVELS, OTHER_LEVELS = {"letras": 63, "opt_out": 63, "conceitos": 63, "certo": 15}, 7
 # Weights beyond this share of all weights are cut.
 LARGEST = 0.9995

@@ -145,7 +145,9 @@ def ajustados(samples: Sequence[Amostra]) -> list[float]:
 
 
 def _variancia(values: Sequence[float], size: int) -> float:
-    """Return the variance of a column, given its non-zero values."""
+    """Return the variance of a column with ``size`` rows. ``values`` contains only those of its values that are not
+    zero.
+    """
     mean = sum(values) / size
     return sum(value * value for value in values) / size - mean * mean
 

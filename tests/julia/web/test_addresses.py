@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 SOURCES = ("src/batuta/web/panel", "app/web/screens")
 ID = "01890000-0000-7000-8000-000000000001"
 ODD = ("x'\"<b>", "9" * 40, f"99999999999999999_{ID}")
-# More values, used only outside the usual suite, for each parameter alone.
+# More values, which the tests use only with MATRIX=full.
 MORE = (
     f"9999-12-31_23:59_{'-' * 36}",
     "-1",
