@@ -287,9 +287,7 @@ async def _storm(url: str, folder: Path, forgets: bool) -> None:
 
 
 def out_of_order(numbers: Sequence[int], chats: int) -> int:
-    """Count the messages that were sent too early: another message to the same chat was queued before them but sent
-    after them.
-    """
+    """Count the messages that were overtaken: a message to the same chat that was queued later was sent before them."""
     last: dict[int, int] = {}
     wrong = 0
     for n in numbers:
