@@ -25,8 +25,8 @@ from batuta.errors import ConfigError
 from batuta.extension import begin_logging
 
 NAME = "arq"
-# Share of the shutdown time in which calls in progress may finish. The worker releases its tasks in the rest of that
-# time.
+# Share of the shutdown time in which task calls in progress may finish. The rest of the time is for releasing the tasks
+# of cancelled calls.
 CALLS_END = 0.8
 
 
@@ -114,8 +114,8 @@ class Serving:
             )
         await self._work.open()
         await self._resources.enter_async_context(self._work.resources.started())
-        # ARQ calls this method after all calls of this process have ended or were cancelled. The rest of the shutdown
-        # time remains.
+        # By the time ARQ calls this method, all task calls of this process have ended or were cancelled. The rest of
+        # the shutdown time is left for this loop.
         grace = timedelta(seconds=self._settings.batuta_drain_seconds) * (1 - CALLS_END)
         supervisor = self._worker.supervisor(ctx["redis"])
         for loop, policy in self._recovery:

@@ -32,7 +32,7 @@ from batuta.kernel import dataclass
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Messages:
     eventos: Eventos
-    ouvintes: Ouvintes  # listeners for sent and ended messages
+    ouvintes: Ouvintes  # listeners for outbound messages that were sent, or will never be sent
     mensagens: Mensagens
     conversas: Conversas
     resumos: Resumos

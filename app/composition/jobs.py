@@ -30,8 +30,8 @@ KEPT: Final = {
 }
 Profile: TypeAlias = Literal["continuo", "janelas"]
 PROFILES: Final[tuple[Profile, ...]] = ("continuo", "janelas")
-# Concurrent runs reserved for a job category. Jobs of these categories never wait for other jobs, because operators
-# wait for their results.
+# Number of concurrent runs reserved for each of these job categories. Operators wait for the results of these jobs, so
+# the jobs must not wait for jobs of other categories.
 RESERVED: Final = {"critico": 8}
 WINDOWS: Final = {
     "manha": Window(opens=time(10), lasts=timedelta(hours=2)),  # campaigns of the types discovery and reativação

@@ -8,8 +8,8 @@ from batuta.kernel import dataclass
 from batuta.sql import Database, Query, load_queries
 
 SENDER, LISTENER = "julia-sim", "escuta-sim"
-# More sending chips for `make run`: each chip waits between two messages, so one chip alone would send one message per
-# minute.
+# Additional chips for `make run`. Each chip waits between two messages, so a single chip would send only one message
+# per minute.
 MORE_SENDERS = tuple(f"julia-sim-{n}" for n in range(2, 9))
 # Phone numbers from 55 11 90000-1000 on, which are not assigned.
 FIRST_NUMBER = 5511900001000

@@ -34,7 +34,8 @@ AREAS: Final = ("Pediatria", "Clínica médica", "Ortopedia")
 DOCTORS: Final = 30
 # Age of the simulated chips. It gives them enough trust to write to doctors first.
 IN_USE: Final = timedelta(days=60)
-# Number of doctors registered without a speciality. The trigger of first contacts asks them for it.
+# Number of doctors registered without a speciality. The trigger for first contacts asks these doctors for their
+# speciality.
 WITHOUT_AREA: Final = 2
 SWITCHES: Final = (
     ("on", "external_handoff.enabled"),

@@ -21,7 +21,7 @@ from batuta.kernel import dataclass
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Triggers:
     gatilhos: Gatilhos
-    contatos: Contatos  # listener for sent, ended and received messages
+    contatos: Contatos  # listener for messages that were sent, will never be sent, or arrived
 
     @property
     def handlers(self) -> Mapping[str, JobHandler]:

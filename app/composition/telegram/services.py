@@ -38,8 +38,8 @@ from batuta.sql import AuditLog
 RETRY = after_seconds([2, 5, 15, 60, 300, 900, 1800])
 TASKS_AT_A_TIME = 8
 INBOX_AT_A_TIME = 10
-# After this time without progress the supervisor restarts the loop ``sync``. A tick of that loop waits only for the
-# database.
+# After this time without progress the supervisor restarts the loop ``sync``. The time is short, because a tick of that
+# loop waits only for the database and never for Telegram.
 STUCK_AFTER = timedelta(seconds=60)
 
 

@@ -39,7 +39,7 @@ KEPT: Final = timedelta(days=180)  # retention of the import record; its appoint
 MOST_RETRIES: Final = 5
 # Maximum number of attempts to resume an import.
 MOST_RESUMED: Final = 10
-SHOWN_ID: Final = 6  # number of characters from the end of an import's id that its batch's name contains
+SHOWN_ID: Final = 6  # the name of an import's batch has this many characters from the end of the import's id
 
 Progress = Callable[[int, int], None]
 

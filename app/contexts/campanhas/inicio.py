@@ -132,7 +132,7 @@ class Inicio:
         return de_ninguem(filtros, _places(await self._database.all(self._queries.words)))
 
     async def _start_due(self, row: Row, done: Resultado) -> Resultado:
-        if row["enfileirada_em"] is not None:  # an earlier release queued its messages and knew no batches
+        if row["enfileirada_em"] is not None:  # an earlier release, which had no batches, queued its messages
             async with self._database.transaction() as transaction:
                 await self._join_batch(transaction, row["id"])
             return done
@@ -160,8 +160,8 @@ class Inicio:
         return True
 
     async def _join_batch(self, transaction: Transaction, id: int) -> None:
-        """Create the campaign's batch. Close it immediately, because only a closed batch can end. The batch ends when
-        the campaign's last message ends.
+        """Create the campaign's batch. Close it immediately, because only a closed batch can end. The batch ends as
+        soon as each of the campaign's messages was sent or will never be sent.
         """
         lote = self._ids.new()
         if await transaction.run(self._queries.join, id=id, lote=lote):

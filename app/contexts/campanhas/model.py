@@ -1,6 +1,6 @@
 """States and audience filters of a campaign.
 
-rascunho ─▶ agendada ─▶ ativa ─▶ concluida      when all the campaign's messages have ended
+rascunho ─▶ agendada ─▶ ativa ─▶ concluida      when each message was sent or never will be
                │  ▲       │  ▲
                ▼  │       ▼  │
               pausada ◀───────┘      any state that is not final ─▶ cancelada

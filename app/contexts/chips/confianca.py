@@ -117,7 +117,7 @@ def factors(medidas: MedidasDoChip, fase: str) -> dict[str, float]:
 
 
 def score(medidas: MedidasDoChip, fase: str) -> int:
-    # Round before truncating, so that fractions that add up to 70 do not give 69.
+    # Round before truncating: a floating-point sum of 69.9999999 must give 70, not 69.
     return min(100, max(0, int(round(sum(factors(medidas, fase).values()), 6))))
 
 

@@ -35,8 +35,8 @@ class Conhecido:
 
     @property
     def returns_to(self) -> str:
-        """The status that a pending chip gets when its phone is paired again: the previous status, or ``warming`` if a
-        chip with the previous status was not in use.
+        """The status that a pending chip gets when its phone is paired again: the previous status if chips with that
+        status are in use, otherwise ``warming``.
         """
         return self.left if self.left in IN_USE else "warming"
 

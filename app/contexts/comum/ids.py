@@ -3,7 +3,8 @@
 from typing import Final
 from uuid import UUID, uuid5
 
-# Namespace of the derived ids, so that a message gives the same vacancy ids each time it is read.
+# Namespace of the derived ids. It must never change: only then does a message give the same vacancy ids each time it is
+# read.
 _NAMESPACE: Final = UUID("7c1f6b0e-53b5-5d5c-8f43-ba70ba70ba70")
 
 

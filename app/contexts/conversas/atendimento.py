@@ -347,8 +347,8 @@ class Atendimento:
         return done
 
     async def devolver(self, id: str, decisao: NaDevolucao, *, por: str, motivo: str) -> Mudada:
-        """Return the conversation to Julia. ``decisao`` says whether the messages that were held back are now sent or
-        cancelled.
+        """Hand the conversation back to Julia. ``decisao`` says whether the messages that were held back are now sent
+        or cancelled.
 
         Raises ConversaSemPessoa if Julia is already handling the conversation.
         """
@@ -358,7 +358,7 @@ class Atendimento:
     async def devolver_em(
         self, transaction: Transaction, id: str, decisao: NaDevolucao, *, por: str, motivo: str
     ) -> Mudada:
-        """Return the conversation to Julia, in the caller's transaction."""
+        """Hand the conversation back to Julia, in the caller's transaction."""
         now, conversa = self._clock.now(), await self._estagios.travar(transaction, self._mensagens, id)
         count = await self._mensagens.devolver(transaction, conversa["cliente_id"], decisao, now=now)
         if not await transaction.run(self._queries.give_back, id=id, now=now):

@@ -1,4 +1,5 @@
-"""Listeners for two events: a message needs a team member, or a person takes over, returns or ends a conversation.
+"""Listeners for two events. In the first, a message needs a team member. In the second, a person takes over a
+conversation, hands it back to Julia, or ends it.
 
 The listeners run in the transaction that changes the pending list or the conversation.
 """

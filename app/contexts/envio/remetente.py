@@ -123,8 +123,8 @@ class Remetente:
         self._call_within = parts.call_within
         self._retry = parts.retry
         self._timeout = parts.timeout
-        # The limit that is full, for each type of message. Until the hold ends, messages of that type wait without a
-        # database query.
+        # For each type of message: the limit that was found full, and the instant (``Hold.until``) until which messages
+        # of that type wait without a database query.
         self._full: dict[TipoDeMensagem, Hold] = {}
 
     def handler(self) -> ItemHandler:
@@ -239,7 +239,7 @@ class Remetente:
         )
 
     def _remember_full_limit(self, tipo: TipoDeMensagem, hold: Hold) -> None:
-        """If all messages of a type share a limit that is full, remember this, so that the next message of this type
+        """If the full limit applies to all messages of this type, remember it, so that the next message of this type
         waits without a database query.
         """
         reason = hold.reason

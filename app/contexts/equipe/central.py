@@ -9,7 +9,8 @@ from batuta.kernel import dataclass
 CIRCUIT: Final = "chatwoot"
 # Label with which a team member requests a conversation that Julia is handling.
 HUMANO: Final = "humano"
-# Label by which a person says that Julia's held messages continue after the conversation is resolved.
+# Label with which a team member decides that the messages held back are sent when the conversation is resolved. Without
+# the label they are cancelled.
 CONTINUAR: Final = "continuar"
 # Label of every conversation that Julia opens.
 JULIA: Final = "julia"

@@ -39,8 +39,8 @@ _MASK: Final = SIZE - 1
 _PIECES: Final = range(2, 6)
 # Number of letters on each side of a space in character n-grams that span the space.
 _SIDE: Final = 3
-# Distances between the words of a pair that are not neighbours. In a triple: between its first two and its last two
-# words.
+# Two words that are this far apart form a pair, in addition to neighbours. For a triple, the two distances are those
+# between its first two words and between its last two.
 _GAPS: Final = range(2, 5)
 _GAPS_OF_TRIPLES: Final = tuple(product(range(1, 4), range(1, 3)))
 _MEANINGS: Final = 3

@@ -80,7 +80,7 @@ LEITURA_VIVA: Final = (
     " AND fila.lease_until IS NOT NULL)"
 )
 MEDICO: Final = {"cliente_id": De.MEDICO}
-# A contact without a number is the author of the message, who hides it.
+# If a vacancy has a contact without a number, the contact is the message's author, who hides the number.
 SO_NOME: Final = "contato_whatsapp IS NULL"
 
 # fmt: off

@@ -50,7 +50,8 @@ ASK_AGAIN: Final = timedelta(seconds=15)
 ASK_ABOUT_DECISION: Final = timedelta(minutes=10)
 # How long a message waits for an earlier one in the same chat before it is checked again.
 IN_TURN: Final = timedelta(seconds=1)
-# The request begins at most this long after the decision. The sending hours must therefore last at least this long.
+# The request to the gateway begins at most this long after the decision. A message is therefore sent only if the
+# sending hours do not end within this time.
 LEAVES_WITHIN: Final = timedelta(seconds=2)
 # Type of a message that a team member wrote.
 BY_PERSON: Final = Tipo.MANUAL.value
@@ -288,7 +289,7 @@ def _check_takeover(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem,
     """Hold back messages while a team member handles the conversation. Messages that people write and system notices
     are exempt.
 
-    The person who returns the conversation to Julia decides whether the held messages are sent or cancelled.
+    The person who hands the conversation back to Julia decides whether the held messages are sent or cancelled.
     """
     if not medico.with_person or tipo is TipoDeMensagem.SISTEMA or pedido.tipo == BY_PERSON:
         return None

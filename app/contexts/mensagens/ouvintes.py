@@ -1,4 +1,5 @@
-"""Listeners for sent and ended messages, called in the transaction that settles the message.
+"""Listeners for messages that were sent, or that ended without being sent. They are called in the transaction that
+settles the message.
 
 If a stage, a counter or a flag depends on a message, a listener must change it after the message was sent, and no code
 may change it when the message is queued. If a listener raises an error, the settlement is rolled back: the message is
@@ -60,8 +61,8 @@ class Ouvintes:
     async def encerradas(
         self, transaction: Transaction, rows: Sequence[Row], desfecho: Desfecho, *, now: datetime
     ) -> None:
-        """Call the listeners for ended messages. The rows have the columns id, tipo, cliente_id, conversa_id and
-        metadata.
+        """Call the listeners for messages that ended without being sent. The rows have the columns id, tipo,
+        cliente_id, conversa_id and metadata.
         """
         for row in rows:
             await self.encerrada(

@@ -103,9 +103,9 @@ class Mensagens:
         return released
 
     async def devolver(self, transaction: Transaction, cliente_id: str, decisao: NaDevolucao, *, now: datetime) -> int:
-        """Release or cancel Julia's queued messages to a doctor, as decided by the person who returns or ends the
-        conversation. Call this method in the transaction that changes the conversation. Return the number of messages
-        that were released or cancelled.
+        """Release or cancel Julia's queued messages to a doctor, as decided by the person who hands the conversation
+        back to Julia or ends it. Call this method in the transaction that changes the conversation. Return the number
+        of messages that were released or cancelled.
         """
         match decisao:
             case NaDevolucao.CONTINUAR:

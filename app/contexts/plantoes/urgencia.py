@@ -16,7 +16,7 @@ from batuta.reasons import Reason, define
 from batuta.sql import AsJson, AuditLog, Database, Query, load_queries
 
 BRIEFING: Final = "briefing"
-# A day without a year means the first such day that is at most this long past.
+# A day without a year, such as 12/03, means its next occurrence, or its last one if that is at most this long ago.
 PAST: Final = timedelta(days=60)
 UNKNOWN_PLACE = define("aviso_hospital", "hospital '{hospital}' is unknown or ambiguous: write its registered name")
 UNKNOWN_DAY = define("aviso_dia", "'{dia}' is not a day: write it as 12/03 or 12/03/2026")

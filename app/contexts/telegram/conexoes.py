@@ -57,8 +57,9 @@ FIRST_RECEIVE: Final = timedelta(seconds=1)
 FIRST_PAUSE: Final = timedelta(seconds=1)
 LONGEST_PAUSE: Final = timedelta(minutes=5)
 EVERY: Final = timedelta(seconds=5)
-# When a request that found no connection is tried again: after WITHOUT_CONNECTION while the account connects, otherwise
-# AFTER_PAUSE after the end of the account's pause, but within LONGEST_WAIT.
+# Waits before a request that found no connection is made again. If the account is connecting, the wait is
+# WITHOUT_CONNECTION. If the account pauses, the request is made AFTER_PAUSE after the pause, but after LONGEST_WAIT at
+# the latest.
 WITHOUT_CONNECTION: Final = timedelta(seconds=5)
 AFTER_PAUSE: Final = timedelta(seconds=1)
 LONGEST_WAIT: Final = timedelta(minutes=1)

@@ -102,8 +102,8 @@ def _add_reading(routes: APIRouter, care: Atendimento, zone: ZoneInfo) -> None:
 def _add_handling(routes: APIRouter, care: Atendimento, escrita: EscritaDaEquipe) -> None:
     @routes.post("/{id}/assumir", operation_id="take_conversa", responses=ANSWERS)
     async def take(request: Request, id: UUID, porque: Porque) -> dict[str, Any]:
-        """Assign the conversation to the caller. Julia's queued messages are held back until the conversation is
-        returned.
+        """Assign the conversation to the caller. Julia's queued messages are held back until the caller hands the
+        conversation back to Julia.
         """
         with as_problems(request, REFUSALS):
             return mudada_em_palavras(await care.assumir(str(id), por=caller_of(request), motivo=porque.motivo))
@@ -125,8 +125,8 @@ def _add_handling(routes: APIRouter, care: Atendimento, escrita: EscritaDaEquipe
 
     @routes.post("/{id}/devolver", operation_id="return_conversa", responses=ANSWERS)
     async def give_back(request: Request, id: UUID, como: Devolucao) -> dict[str, Any]:
-        """Return the conversation to Julia. The request says whether the messages that were held back are released or
-        cancelled.
+        """Hand the conversation back to Julia. The request says whether the messages that were held back are released
+        or cancelled.
         """
         with as_problems(request, REFUSALS):
             done = await care.devolver(str(id), como.mensagens, por=caller_of(request), motivo=como.motivo)

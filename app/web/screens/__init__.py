@@ -18,7 +18,7 @@ def screens(julia: Callable[[], Julia]) -> Sequence[Screen]:
     """Return the pages in navigation order. ``julia`` returns the services when a page is requested."""
     return [
         revisao.screen(julia),
-        *duvidas.screens(julia),  # before the page of one conversation, whose address would match
+        *duvidas.screens(julia),  # first, because the address pattern of one conversation's page would match too
         *conversas.screens(julia),
         *campanhas.screens(julia),
         *vagas.screens(julia),

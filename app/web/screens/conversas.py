@@ -42,7 +42,7 @@ PATH: Final = "/conversas"
 PAGE: Final = 30
 QUEUES: Final = ("esperam", "pessoa", "julia", "encerradas")
 SHOWN_ID: Final = 6
-# Shorter than the column, because the history stores the decision about held messages before the reason.
+# Maximum length of a reason. The column is longer, because it also stores the decision about held messages.
 LONGEST_REASON: Final = LONGEST_MOTIVO - 50
 ID: Final = Field(name="conversa", kind=FieldKind.HIDDEN, required=True)
 REASON: Final = Field(name="motivo", label="tela.motivo", required=True, longest=LONGEST_REASON, is_private=True)

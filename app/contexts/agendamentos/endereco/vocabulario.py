@@ -43,8 +43,8 @@ TIPOS: Final = {
     }.items()
     for short in shorts.split()
 }
-# Words that begin a street's name, but also neighbourhoods. They mean a street only if a number or a complement
-# follows.
+# Words that may begin the name of a street or of a neighbourhood. They mean a street only if a house number or a
+# complement follows.
 TIPOS_RURAIS: Final = {
     short: full
     for full, shorts in {

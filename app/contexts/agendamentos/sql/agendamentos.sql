@@ -27,7 +27,7 @@ SELECT id, chave, chave_natural, importacao_id, aba, linha, fonte, normalization
 -- needed
 SELECT id FROM appointments WHERE id IN ({ids});
 
--- write hold_many on postgres: rows to change, locked in key order and before their tasks, the lock order of all code
+-- write hold_many on postgres: rows to change, locked in key order and before their tasks, as everywhere in the code
 SELECT id FROM appointments WHERE id IN ({ids}) ORDER BY chave FOR UPDATE;
 
 -- write change on sqlite: set the new values; delete the reading if its text changed

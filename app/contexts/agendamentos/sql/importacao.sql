@@ -51,7 +51,7 @@ SELECT id FROM importacoes WHERE finished_at IS NULL AND status = 'em_andamento'
 UPDATE importacoes SET retomadas = retomadas + 1, updated_at = :now
 WHERE id = :id AND status = 'em_andamento' AND updated_at < :before AND retomadas < :most;
 
--- write wait: uncount an attempt to resume an import
+-- write wait: subtract an attempt to resume an import that must not count
 UPDATE importacoes SET retomadas = retomadas - 1 WHERE id = :id;
 
 -- write fail: mark an import as failed after its last attempt

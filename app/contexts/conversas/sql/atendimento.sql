@@ -57,23 +57,23 @@ INSERT INTO conversas_historico (conversa_id, ordem, acao, por, motivo, mensagen
 SELECT :id, coalesce(max(ordem), 0) + 1, :acao, :por, :motivo, :mensagens, :now
 FROM conversas_historico WHERE conversa_id = :id;
 
--- write take: if Julia handles the open conversation, or a person is needed and none has taken it over
+-- write take: assign the open conversation to a person, if Julia handles it, or if it needs a person and none has taken it over
 UPDATE conversations SET controlled_by = 'human', status = 'active', responsavel = :por, updated_at = :now
 WHERE id = :id AND status IN ('active', 'paused', 'escalated') AND (controlled_by = 'ai' OR responsavel IS NULL);
 
--- write let_go: if this person handles the open conversation
+-- write let_go: make the open conversation wait for another person, if this person handles it
 UPDATE conversations SET status = 'escalated', responsavel = NULL, updated_at = :now
 WHERE id = :id AND status IN ('active', 'paused', 'escalated') AND controlled_by = 'human' AND responsavel = :por;
 
--- write give_back: if a person handles the open conversation, or is needed
+-- write give_back: hand the open conversation back to Julia, if a person handles it or it needs one
 UPDATE conversations SET controlled_by = 'ai', status = 'active', responsavel = NULL, updated_at = :now
 WHERE id = :id AND status IN ('active', 'paused', 'escalated') AND controlled_by = 'human';
 
--- write finish: if the conversation is open
+-- write finish: end the conversation, if it is open
 UPDATE conversations SET controlled_by = 'ai', status = 'completed', encerrada_em = :now, updated_at = :now
 WHERE id = :id AND status IN ('active', 'paused', 'escalated');
 
--- write escalate: if Julia handles the open conversation
+-- write escalate: record that the open conversation needs a person, if Julia handles it
 UPDATE conversations SET controlled_by = 'human', status = 'escalated', responsavel = NULL, updated_at = :now
 WHERE id = :id AND status IN ('active', 'paused', 'escalated') AND controlled_by = 'ai';
 

@@ -8,8 +8,8 @@ UPDATE conversations
 SET chatwoot_visto_em = :em, chatwoot_estado = CASE WHEN :resolvida THEN 'resolved' ELSE chatwoot_estado END
 WHERE id = :id AND (chatwoot_visto_em IS NULL OR chatwoot_visto_em <= :em);
 
--- write unlink: make the ended conversation give up its conversation in the help desk
+-- write unlink: remove the link from the ended conversation to its conversation in the help desk
 UPDATE conversations SET chatwoot_conversation_id = NULL WHERE id = :id;
 
--- write relink: make the doctor's open conversation take over a conversation of the help desk
+-- write relink: link the doctor's open conversation to a conversation of the help desk
 UPDATE conversations SET chatwoot_conversation_id = :central_id, chatwoot_desde = :desde, chatwoot_estado = 'open' WHERE id = :id;

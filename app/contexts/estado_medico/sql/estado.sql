@@ -1,4 +1,4 @@
--- write contacted: a doctor who receives the first message is being prospected
+-- write contacted: move a doctor who receives the first message to the stage prospecting
 UPDATE doctor_state SET lifecycle_stage = 'prospecting', updated_at = :now
 WHERE cliente_id = :cliente_id AND lifecycle_stage = 'novo';
 
@@ -54,7 +54,7 @@ WHERE permission_state = 'cooling_off' AND cooling_off_until <= :now
                      ORDER BY resting.cooling_off_until LIMIT :limite)
 RETURNING cliente_id;
 
--- write lose: doctors whose last inbound message is old are lost
+-- write lose: move doctors whose last inbound message is old to the stage churned
 UPDATE doctor_state SET lifecycle_stage = 'churned', updated_at = :now
 WHERE permission_state <> 'opted_out' AND lifecycle_stage <> 'churned' AND last_inbound_at < :antes
   AND cliente_id IN (SELECT silent.cliente_id FROM doctor_state AS silent

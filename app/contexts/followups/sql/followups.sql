@@ -1,4 +1,4 @@
--- read considered: conversations of one stage, the longest without a message first, with the first reason that prevents a follow-up.
+-- read considered: conversations of one stage, those that have been without a message longest first, each with the first reason that prevents a follow-up.
 -- After a person returned the conversation to Julia, the time counts from that moment.
 SELECT id, cliente_id, stage, desde AS "desde [TIMESTAMPTZ]", pausado_ate, telefone, primeiro_nome, especialidade, impedimento,
        count(*) OVER () AS total FROM (

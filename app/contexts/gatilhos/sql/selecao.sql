@@ -15,7 +15,7 @@
     WHERE doctor.tipo = 'medico' AND doctor.deleted_at IS NULL AND coalesce(doctor.especialidade, '') = ''
 {fim};
 
--- read reativacao: doctors who wrote once and had no message in either direction for a long time, the longest first
+-- read reativacao: doctors who wrote at least once, but with whom no message was exchanged for a long time; the longest silence first
 {inicio}
     SELECT doctor.id, doctor.telefone, doctor.primeiro_nome, NULL AS vaga_id, NULL AS hospital, NULL AS data, state.last_inbound_at AS ordem,
            CASE {impedimentos}

@@ -41,7 +41,7 @@ WHERE id = :id AND status = :de;
 INSERT INTO external_handoffs_historico (handoff_id, ordem, de, para, por, motivo, em)
 SELECT :id, 1 + coalesce(max(ordem), 0), :de, :para, :por, :motivo, :now FROM external_handoffs_historico WHERE handoff_id = :id;
 
--- write contact: the first message was sent
+-- write contact: record that the first message was sent
 UPDATE external_handoffs SET status = 'contacted', contatado_em = :em, updated_at = :em
 WHERE mensagem_id = :mensagem_id AND status = 'pending' RETURNING id AS "id [UUID]";
 
@@ -55,7 +55,7 @@ WHERE id = :id AND status = 'contacted' AND lembrete_pedido < :numero
 -- write reminding: store the message of the queued reminder
 UPDATE external_handoffs SET lembrete_id = :mensagem_id WHERE id = :id;
 
--- write reminded: a reminder was sent
+-- write reminded: record that a reminder was sent
 UPDATE external_handoffs SET followup_count = followup_count + 1, last_followup_at = :em, updated_at = :em
 WHERE lembrete_id = :mensagem_id RETURNING id AS "id [UUID]", vaga_id AS "vaga_id [UUID]", lembrete_pedido;
 

@@ -49,12 +49,14 @@ def linhas(fonte: str) -> list[Linha]:
 
 
 def letras(found: Sequence[Linha]) -> str:
-    """Return the whole text, for the question whether a block applies at all."""
+    """Return the whole text, in which a block (a rewriting rule) checks whether it applies."""
     return "\n".join([each.texto for each in found])
 
 
 def inteiro(found: Sequence[Linha]) -> str:
-    """Return the whole text in lower case without accents, for the question whether a block applies at all."""
+    """Return the whole text in lower case without accents, in which a block (a rewriting rule) checks whether it
+    applies.
+    """
     return dobrado(letras(found))
 
 

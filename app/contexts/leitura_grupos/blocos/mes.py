@@ -276,8 +276,8 @@ def _letras(line: Linha, month: int | None) -> Linha:
 
 
 def _sao_quantidades(plano: str, named: Sequence[re.Match[str]]) -> bool:
-    """Return whether numbers count shifts and are not days: each has one digit and another shift, and the days of
-    these shifts follow: "2 SN e 1 SD na UPA: sáb SN, dom SN e dom SD".
+    """Return whether numbers count shifts rather than name days, as in "2 SN e 1 SD na UPA: sáb SN, dom SN e dom SD".
+    Each number must have one digit and a different shift, and the days of the shifts must follow.
     """
     if not named or any(each["p"] or len(each["d"]) > 1 for each in named):
         return False

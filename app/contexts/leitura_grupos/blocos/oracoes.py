@@ -28,7 +28,7 @@ _FINS = tuple(
 )
 _FRASE = _FINS[1]
 _SEPARADOR = re.compile(r"[^\w\n\x01]{1,6}")
-# Matches words that apply what follows to all places before.
+# Matches words such as "todos" (all): the text after such a word applies to all places before it.
 _COMUM = re.compile(r"\b(?:ambos|ambas|todos|todas|tudo)\b")
 _inicio = attrgetter("inicio")
 

@@ -40,7 +40,9 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
 
 
 def _com_palavras(found: list[Linha], ends: list[re.Match[str] | None]) -> list[Linha]:
-    """Mark the rows whose last cell is only a word such as "completo", if another row with a day has no such word."""
+    """Mark the rows whose last cell is only a word such as "completo" (full) as taken, provided that another row with a
+    day lacks such a word.
+    """
     taken = [
         each is not None and _PREENCHIDA.fullmatch(dobrado(each["fim"]).strip(" *_.!")) is not None for each in ends
     ]

@@ -328,8 +328,8 @@ class Calendario:
         return self._dia_solto(each) if month is None else self._ano(each.dia, month, year)
 
     def _dia_solto(self, each: _Elemento) -> date | None:
-        """Return the next such day. If its weekday contradicts the text, but the same day of another month that the
-        message names does not, return the day of that month: "segunda 07/09 e terça dia 8".
+        """Return the next date with this day of the month. If the text also names a weekday, and that date falls on a
+        different one, try the other months that the message names: "segunda 07/09 e terça dia 8".
         """
         month = self.hoje.replace(day=1)
         if each.dia < self.hoje.day:
@@ -366,8 +366,8 @@ _NOMES = re.compile(
 
 
 def feriados_com_nome(livre: str, hoje: date) -> Iterator[Condicao]:
-    """Yield each holiday that the text names, with the holiday's next dates. In "Páscoa 160", for example, the price
-    160 applies to Easter.
+    """Yield each holiday that the text names, with the holiday's next dates, as the condition of a price. In "Páscoa
+    160", for example, the price 160 applies to Easter.
     """
     for each in achados(
         _NOMES, livre, "natal", "santa", "paixao", "pascoa", "christi", "finados", "carnaval", "ano novo", "reveillon"
@@ -378,7 +378,9 @@ def feriados_com_nome(livre: str, hoje: date) -> Iterator[Condicao]:
 
 
 def dias_de_feriados(livre: str, hoje: date) -> Iterator[Dias]:
-    """Yield a holiday of one day as a day. Call this function only if the message names no other day."""
+    """Yield each named holiday that lasts one day, as if the text had stated its date. Call this function only if the
+    message names no other day.
+    """
     for each in feriados_com_nome(livre, hoje):
         is_town = livre.endswith(("em ", "natal/"), 0, each.inicio) or _STATE_BEHIND.match(livre, each.fim)
         if each.datas and not is_town and livre[each.inicio : each.fim] not in ("carnaval", "reveillon"):

@@ -15,7 +15,7 @@ from app.contexts.leitura_grupos.texto.vocabulario import municipios
 _PRICED = re.compile(r"[ *_]{0,2}(?:[:=-] {0,2})?(?:r\$|\d)|[ *_]{0,2}:")
 _EQUALS = re.compile(r"\b([a-z]{2,6}) ?= ?$")
 _BRACKETED = re.compile(r" ?\(([a-z]{3,6})\)")
-# Matches words that describe a place whose name the author does not tell: "hospital particular de Belém".
+# Matches words that describe a place whose name the author does not state: "hospital particular de Belém".
 _DESCRIBED = re.compile(
     r"[a-z]+ (?:particular|privad[oa]|public[oa]|conhecid[oa]|renomad[oa]) (?:d[eoa]|em) (?P<onde>.+)"
 )

@@ -17,7 +17,7 @@ SELECT id, tipo, por, motivo, contagens, restam, created_at, updated_at, conclui
 SELECT id, tipo, por, motivo, contagens, restam, created_at, updated_at, concluido_em FROM lgpd_pedidos
 ORDER BY created_at DESC, id DESC LIMIT :limit;
 
--- read late: number of erasures that are open since before an instant, and the start of the oldest one
+-- read late: number of erasures that were requested before an instant and are still open, and the time of the oldest one
 SELECT count(*) AS items, min(created_at) AS "desde [TIMESTAMPTZ]" FROM lgpd_pedidos WHERE concluido_em IS NULL AND created_at < :before;
 
 -- write refuse_number: record that a number gets no messages, by its keyed digest

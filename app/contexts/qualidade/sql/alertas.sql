@@ -1,4 +1,4 @@
--- read handovers: conversations with messages in the last hour, those of them that a person took or has to take, and hand-overs of days
+-- read handovers: conversations with messages in the last hour, those of them that a person took or has to take, and the same for the last day and for the week before
 SELECT (SELECT count(DISTINCT conversation_id) FROM interacoes WHERE created_at > :hour_ago AND created_at <= :now) AS conversas,
        (SELECT count(DISTINCT change.conversa_id) FROM conversas_historico AS change
         WHERE change.acao IN ('escalar', 'assumir') AND change.em > :hour_ago AND change.em <= :now

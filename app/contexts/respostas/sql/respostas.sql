@@ -42,7 +42,7 @@ SELECT 1 AS there FROM mensagens_fora_horario WHERE conversa_id = :conversa_id A
 UPDATE mensagens_fora_horario SET recebimento_id = :id, recebimento_em = :now, recebimento_modelo = :qual
 WHERE inbound_message_id = :message_id;
 
--- write unacknowledge: the acknowledgement was not sent, so that the next message may be acknowledged
+-- write unacknowledge: forget an acknowledgement that was not sent, so that the next message may be acknowledged
 UPDATE mensagens_fora_horario SET recebimento_em = NULL WHERE recebimento_id = :id;
 
 -- read waiting: conversations with messages to answer in the morning, the oldest message first
@@ -62,9 +62,9 @@ ORDER BY night.recebida_em, night.id;
 UPDATE mensagens_fora_horario SET retomada_id = :retomada_id
 WHERE conversa_id = :conversa_id AND processada_em IS NULL AND retomada_id IS NULL AND recebida_em <= :until;
 
--- write close: messages of one conversation that need no answer of Julia
+-- write close: mark the messages of one conversation as processed, because they need no answer from Julia
 UPDATE mensagens_fora_horario SET processada_em = :now, processada_resultado = :resultado
 WHERE conversa_id = :conversa_id AND processada_em IS NULL AND retomada_id IS NULL;
 
--- write settle: the answer of these messages was sent, or will not be sent
+-- write settle: mark messages as processed, because their answer was sent or will not be sent
 UPDATE mensagens_fora_horario SET processada_em = :now, processada_resultado = :resultado WHERE retomada_id = :retomada_id;

@@ -56,7 +56,7 @@ UPDATE telegram_contas SET conectada = FALSE, erro = :erro, reconexoes = reconex
 UPDATE telegram_contas SET marca = :marca, respondeu_em = :now, atualizada_em = CASE WHEN :is_news THEN :now ELSE atualizada_em END,
     updated_at = :now WHERE id = :id;
 
--- write wait: an account may not call a method until an instant
+-- write wait: record that an account may not call a method until an instant
 INSERT INTO telegram_esperas (conta_id, metodo, ate, motivo, updated_at) VALUES (:conta_id, :metodo, :ate, :motivo, :now)
 ON CONFLICT (conta_id, metodo) DO UPDATE SET ate = excluded.ate, motivo = excluded.motivo, updated_at = excluded.updated_at
 WHERE excluded.ate > telegram_esperas.ate;

@@ -1,5 +1,5 @@
--- read standing: the principal and its vacancy; whether the author posted it later (posterior), whether two are alike
--- (duas), whether a later change exists (superada)
+-- read standing: the principal and its vacancy; whether the author posted it again later (posterior), whether one of the
+-- two messages has another vacancy of the same shift (duas), whether a later change exists (superada)
 SELECT principal.id AS "id [UUID]", principal.status, principal.valor, principal.valor_tipo, principal.hora_inicio, principal.hora_fim,
        vacancy.id AS "vaga_id [UUID]", vacancy.status AS vaga_status,
        EXISTS (SELECT 1 FROM vagas_grupo_fontes AS fonte JOIN mensagens_grupo AS outra ON outra.id = fonte.mensagem_id

@@ -64,7 +64,7 @@ SELECT motivo_status, count(*) AS items FROM vagas_grupo WHERE status = 'aguarda
 -- read count: number of vacancies in review
 SELECT count(*) AS items FROM vagas_grupo WHERE status = 'aguardando_revisao';
 
--- read decided: reviewed vacancies of the messages without a vacancy that no operator decided, with their source text
+-- read decided: reviewed vacancies with their source text, only of messages all of whose vacancies are decided
 SELECT vaga.mensagem_id, vaga.status, vaga.data, vaga.periodo_id, vaga.hora_inicio, vaga.hora_fim, vaga.valor, vaga.valor_tipo,
        vaga.forma_pagamento_raw, vaga.contato_nome, vaga.contato_whatsapp, mensagem.texto, mensagem.timestamp_msg,
        grupo.nome AS grupo_nome, grupo.regiao, hospital.nome AS hospital_nome, hospital.cidade, hospital.estado,

@@ -95,7 +95,7 @@ WHERE id = :id AND status IN ('nova', 'normalizada', 'aguardando_revisao')
 UPDATE vagas_grupo SET status = 'aguardando_revisao', motivo_status = 'outra_recusada', updated_at = :now
 WHERE id = :id AND status IN ('nova', 'normalizada');
 
--- write import_: insert the vacancy of an imported one, once
+-- write import_: insert the vacancy as which an extracted vacancy was imported, once
 INSERT INTO vagas (id, hospital_id, especialidade_id, periodo_id, data, hora_inicio, hora_fim, valor, valor_tipo, forma_pagamento, status,
                    origem, vaga_grupo_id, hash_dedup, contato_nome, contato_whatsapp, deleted_at, created_at, updated_at)
 SELECT :id, :hospital_id, :especialidade_id, :periodo_id, :data, grupo.hora_inicio, grupo.hora_fim,
@@ -114,7 +114,7 @@ WHERE id = :id AND status IN ('nova', 'normalizada', 'aguardando_revisao');
 DELETE FROM vagas_grupo_chaves WHERE hash_dedup = :hash AND vaga_grupo_id = :id
   AND EXISTS (SELECT 1 FROM vagas_grupo AS vaga WHERE vaga.id = :id AND vaga.status = 'descartada');
 
--- write arrived: decrease the number of a message's open vacancies; the last one completes the message
+-- write arrived: decrease the number of a message's vacancies that are still in the pipeline; the last one completes the message
 UPDATE mensagens_grupo
 SET vagas_a_caminho = vagas_a_caminho - 1, status = CASE WHEN vagas_a_caminho <= 1 THEN 'processada' ELSE status END,
     processado_em = CASE WHEN vagas_a_caminho <= 1 THEN :now ELSE processado_em END
