@@ -221,8 +221,8 @@ def _runs(program: Path) -> bool:
 
 
 def _unprivileged(base: Path) -> dict[str, Any]:
-    """Return command-line arguments that run PostgreSQL as an unprivileged user if the tests run as root, because
-    PostgreSQL refuses to run as root.
+    """Return arguments for ``subprocess`` that run PostgreSQL as an unprivileged user if the tests run as root, because
+    PostgreSQL refuses to run as root. The folder ``base`` then belongs to that user.
     """
     if os.geteuid() != 0:
         return {}

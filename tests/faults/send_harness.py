@@ -203,8 +203,8 @@ class SendingWorkers:
     async def hurry(
         self, what: str, true: Callable[[], Any], by: timedelta, within: float = TIMEOUT, every: float = PAUSE
     ) -> None:
-        """Wait until ``true`` returns a true value. Whenever no item is in progress but some items are waiting for
-        proof of delivery or for a retry, step the clock forward by ``by``.
+        """Wait until ``true`` returns a true value. Every ``every`` seconds, step the clock forward by ``by`` if no
+        worker is processing a message, because messages may be waiting for proof of delivery or for a retry.
         """
         stepped = time.monotonic()
 

@@ -246,8 +246,8 @@ class TelegramOffice:
         return Counter(f"{each['status']}/{each['envio_estado'] or '-'}" for each in found)
 
     async def latencies(self, ids: Sequence[str]) -> list[float]:
-        """For each message, return the seconds from the moment it was queued until it reached the server. The shortest
-        comes first.
+        """For each message with one of these ids, return the seconds from the moment it was queued until it reached the
+        server. The shortest time comes first.
         """
         left = {
             number_of(each): datetime.fromisoformat(each["at"]).timestamp() for each in await self.server.receipts()
@@ -267,7 +267,7 @@ class TelegramOffice:
         return [each for each in found if each["reason"] == reason]
 
     async def until_sent(self, ids: Sequence[str] | None = None) -> float:
-        """Wait until all messages have been sent. Return how many seconds that took."""
+        """Wait until all messages, or those with the given ids, have been sent. Return how many seconds that took."""
         began, wanted = time.monotonic(), len(self.accepted if ids is None else ids)
 
         async def are_sent() -> bool:

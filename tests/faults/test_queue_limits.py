@@ -95,7 +95,7 @@ def _visits(running: QueueWorkers, killed_at: Mapping[str, float]) -> list[Ran]:
 
 
 async def _died_often(running: QueueWorkers) -> bool:
-    """Return whether every item has ended: it is complete, or it is dead because three workers died while processing
+    """Return whether some items are not complete, and each of them is dead because three workers died while processing
     it.
     """
     rows = await running.ask("SELECT error FROM tasks WHERE status <> 'complete'")

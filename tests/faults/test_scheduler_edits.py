@@ -106,9 +106,7 @@ async def test_end_of_a_pause_fires_nothing_that_the_pause_held(house: House, cl
 
 
 async def test_registration_and_dispatch_never_deadlock(house: House, clock: FakeClock) -> None:
-    """Two timetables keep replacing each other while two schedulers fire. PostgreSQL would report a deadlock as an
-    error.
-    """
+    """Two tasks keep registering schedules while a scheduler fires. PostgreSQL would report a deadlock as an error."""
     endpoint, chance = RecordingEndpoint(clock), random.Random(20260105)
     names = [f"job_{n}" for n in range(30)]
     timetable = registries(endpoint, {"schedule": "* * * * *"}, len(names))

@@ -74,7 +74,9 @@ async def _campaign(office: SendingWorkers, id: int) -> dict[str, Any]:
 
 
 async def _are_sent_or_given_up(office: SendingWorkers, count: int) -> bool:
-    """Return whether every message has either been sent or died after three worker crashes."""
+    """Return whether the kills may end: there were enough of them, or every message has either been sent or died after
+    three worker crashes.
+    """
     given_up = sum(row["status"] == "erro" for row in (await office.rows()).values())
     return office.killed >= KILLS or len(await office.receipts()) + given_up >= count
 

@@ -61,7 +61,7 @@ class Place:
         return Counter(words[1] for words in lines if words[0] == word)
 
     def runners(self) -> set[str]:
-        """Return the processes in which a handler has begun to run."""
+        """Return the ids of the processes in which a handler has begun to run."""
         file = Path(self.plan.notes)
         lines = file.read_text().splitlines() if file.exists() else []
         return {line.split()[2] for line in lines if line.startswith("begin ")}

@@ -274,7 +274,9 @@ def _unfenced(case: Case) -> Iterator[Finding]:
 
 
 def _recovered_at(after_healing: Sequence[Service], rules: Rules) -> datetime | None:
-    """Return the first expected fire that ran within epsilon, even if ``until`` allowed it to run later."""
+    """Return the due instant of the first expected fire whose run started within epsilon. Fires that started later do
+    not count, even if ``until`` allowed it.
+    """
     in_time = (target.at for target, _, start in after_healing if start and start <= target.at + rules.epsilon)
     return min(in_time, default=None)
 

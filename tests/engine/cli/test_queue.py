@@ -30,7 +30,7 @@ def program(folder: Path) -> None:
 
 
 def two_dead() -> list[str]:
-    """Enqueue two items that fail permanently when a worker runs them."""
+    """Enqueue two items, and run a worker until both have failed permanently. Return their ids."""
     work = importlib.import_module("program").work
 
     async def fail() -> list[str]:

@@ -67,8 +67,8 @@ class Plant:
 
 @pytest.fixture
 async def plant(database_url: str) -> AsyncIterator[Plant]:
-    """Fill a queue with four dead tasks that died of two different causes, one waiting task, and one task with hostile
-    data.
+    """Fill a queue with two waiting tasks and four dead ones. Three of the dead tasks have the same cause, which
+    contains HTML, and the fourth has another.
     """
     work = Batuta(database_url, clock=FakeClock())
 

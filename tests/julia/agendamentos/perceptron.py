@@ -137,7 +137,9 @@ class Perceptron:
         return other
 
     def pesos(self, least: float = 0.0) -> dict[str, tuple[int, ...]]:
-        """Return the averaged weights as integers. A feature whose weights are all at most ``least`` is omitted."""
+        """Return the averaged weights as integers. A feature is omitted if none of its weights is above ``least`` or
+        below the negative of ``least``.
+        """
         found: dict[str, tuple[int, ...]] = {}
         for name, at in self.ids.items():
             self._settle(at)

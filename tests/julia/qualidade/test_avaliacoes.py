@@ -89,7 +89,7 @@ async def condense(office: Office) -> Outcome:
 
 
 async def add_talks(office: Office, count: int, texto: str = "qual o valor?", ended: bool = True) -> list[str]:
-    """Add conversations that were ended by an operator, each with one question and one answer."""
+    """Add conversations, each with one question and one answer. With ``ended``, an operator has ended them."""
     made = []
     known = len(await rows(office.work.database, "SELECT id FROM clientes"))
     for n in range(known, known + count):

@@ -507,7 +507,9 @@ def in_channel(update: Any) -> bool:
 
 
 def message_key(update: Any, mundo: Mundo, conta: int) -> tuple[str, int] | None:
-    """Return the chat and the id of the message in an update, or None if the message no longer exists."""
+    """Return the chat and the id of the message in an update. Return None if the update has no message, or if the
+    message no longer exists.
+    """
     if "mensagem" not in update:
         return None
     chat, id = update["mensagem"]["chat"], update["mensagem"]["id"]
