@@ -28,10 +28,10 @@ from app.contexts.campanhas.model import (
 from app.contexts.campanhas.repository import campaign_queries
 from app.contexts.campanhas.texto import campos
 from app.contexts.comum.telefone import chave, telefone_de
-from app.contexts.mensagens.api import StatusDaMensagem
+from app.contexts.mensagens.api import CAMPAIGN_PAUSED, StatusDaMensagem
 from app.contexts.mensagens.service import CAMPAIGN_CANCELLED, Mensagens
 from batuta.kernel import Clock, Ids, Json, dataclass, is_writable
-from batuta.reasons import decode
+from batuta.reasons import decode, encode
 from batuta.sql import AsJson, AuditLog, Database, Reading, Row, Transaction
 
 FARTHEST: Final = timedelta(days=3650)
@@ -185,7 +185,7 @@ class Campanhas:
         async with self._database.snapshot() as reading:
             row = await self._row(reading, id)
             people = await reading.all(self._queries.recipients, id=id)
-            messages = await reading.all(self._queries.messages, id=id)
+            messages = await reading.all(self._queries.messages, id=id, held=_held_by(row))
             doubts = await reading.one(self._queries.doubts, id=id)
         na_fila = sum(each["quantas"] for each in messages if each["status"] in ("pendente", "processando"))
         return Progresso(
@@ -215,19 +215,19 @@ class Campanhas:
         self, id: int, *, situacao: str | None, motivo: str | None, after: int, limit: int
     ) -> Sequence[Row]:
         """List a campaign's recipients and excluded doctors, with the reason for each exclusion."""
-        await self._row(self._database, id)
+        held = _held_by(await self._row(self._database, id))
         return await self._database.all(
-            self._queries.people, id=id, situacao=situacao, motivo=motivo, after=after, limit=limit
+            self._queries.people, id=id, held=held, situacao=situacao, motivo=motivo, after=after, limit=limit
         )
 
     async def situacao_de(self, id: int, quem: str) -> Row:
         """Return the row that describes a doctor's situation in a campaign. ``quem`` is the doctor's phone number or
         id. In the row, ``situacao`` is None if the doctor is outside the audience.
         """
-        await self._row(self._database, id)
+        held = _held_by(await self._row(self._database, id))
         telefone = telefone_de(quem)
         key = None if telefone is None else chave(telefone)
-        row = await self._database.one(self._queries.person, id=id, chave=key, quem=quem.strip().lower())
+        row = await self._database.one(self._queries.person, id=id, held=held, chave=key, quem=quem.strip().lower())
         if row is None:
             raise DestinatarioDesconhecido
         return row
@@ -284,7 +284,7 @@ class Campanhas:
         return is_changed
 
     async def _count_cancelled(self, reading: Reading, id: int) -> int:
-        messages = await reading.all(self._queries.messages, id=id)
+        messages = await reading.all(self._queries.messages, id=id, held=None)
         return sum(each["quantas"] for each in messages if each["status"] == StatusDaMensagem.CANCELADA)
 
     async def _row(self, reading: Reading, id: int) -> Row:
@@ -323,6 +323,11 @@ def _count_by_outcome(messages: Sequence[Row], status: str) -> dict[str, int]:
 
 def _waits(row: Row) -> bool:
     return row["status"] == StatusDaMensagem.PENDENTE and row["motivo"] is not None
+
+
+def _held_by(row: Row) -> str | None:
+    """Return the stored form of the reason why all messages of a paused campaign wait, or None for other campaigns."""
+    return encode(CAMPAIGN_PAUSED()) if row["status"] == StatusDaCampanha.PAUSADA else None
 
 
 def _cause(row: Row) -> Causa:

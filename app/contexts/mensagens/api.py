@@ -7,6 +7,7 @@ from app.contexts.mensagens.fila import FILA_MENSAGENS, EnvioEstado, StatusDaMen
 from app.contexts.mensagens.guardrails import (
     BETWEEN_CAMPAIGNS,
     BY_PERSON,
+    CAMPAIGN_PAUSED,
     CONTACTS_IN_A_WEEK,
     LEAVES_WITHIN,
     TIMELY,
@@ -32,6 +33,7 @@ from app.contexts.mensagens.tipos import TIPOS, NovaMensagem, Tipo, Trato, gatil
 __all__ = [
     "BETWEEN_CAMPAIGNS",
     "BY_PERSON",
+    "CAMPAIGN_PAUSED",
     "CONTACTS_IN_A_WEEK",
     "DIA",
     "FILA_MENSAGENS",

@@ -97,6 +97,19 @@ async def test_page_says_why_messages_wait(painel: Painel, language: str, why: s
     assert '/painel/filas/fila_mensagens?estado=ready">' in page.text
 
 
+async def test_the_messages_of_a_paused_campaign_wait_because_of_the_pause(painel: Painel) -> None:
+    id = await campaign(painel)
+    held = encode(NO_CHIP_FREE(outcome=Desfecho.FAILED_NO_CAPACITY.value))
+    await write(painel.database, "UPDATE fila_mensagens SET erro = :why", why=held)
+    async with painel.browser(*SENDER) as sender:
+        await act(sender, "campanha.pausar", campanha=str(id))
+        shown = text_of(await sender.get(f"/painel/campanhas/{id}"))
+        assert ("1 a campanha está pausada na fila" in shown, "nenhum chip pode enviar" in shown) == (True, False)
+        assert "está na fila: a campanha está pausada" in shown
+        answered = await act(sender, "campanha.porque", campanha=str(id), quem=PHONES[0])
+        assert "a campanha está pausada" in text_of(await sender.get(answered.headers["location"]))
+
+
 @pytest.mark.parametrize(
     ("phone", "answer"),
     [(PHONES[0], "está na fila"), (PHONES[1], "ficou de fora: descadastro"), (PHONES[2], "não faz parte do público")],

@@ -17,15 +17,15 @@ WHERE id = :id AND status = :before;
 SELECT situacao, motivo, count(*) AS quantos FROM campanha_destinatarios WHERE campanha_id = :id GROUP BY situacao, motivo;
 
 -- read messages: counts of the campaign's messages by status, outcome and the reason why they wait or were not sent
-SELECT status, outcome, CASE WHEN status = 'pendente' THEN erro ELSE outcome_reason_code END AS motivo, count(*) AS quantas
-FROM fila_mensagens WHERE campanha_id = :id GROUP BY status, outcome, CASE WHEN status = 'pendente' THEN erro ELSE outcome_reason_code END;
+SELECT status, outcome, CASE WHEN status = 'pendente' THEN coalesce(:held, erro) ELSE outcome_reason_code END AS motivo, count(*) AS quantas
+FROM fila_mensagens WHERE campanha_id = :id GROUP BY status, outcome, CASE WHEN status = 'pendente' THEN coalesce(:held, erro) ELSE outcome_reason_code END;
 
 -- read doubts: count of the campaign's messages in doubt
 SELECT count(*) AS quantas FROM fila_mensagens WHERE campanha_id = :id AND envio_estado IS NOT NULL;
 
 -- read people: recipients in order, with the state of the message of each
 SELECT someone.posicao, someone.cliente_id, someone.situacao, someone.motivo, message.status, message.outcome,
-       CASE WHEN message.status = 'pendente' THEN message.erro ELSE message.outcome_reason_code END AS porque
+       CASE WHEN message.status = 'pendente' THEN coalesce(:held, message.erro) ELSE message.outcome_reason_code END AS porque
 FROM campanha_destinatarios AS someone LEFT JOIN fila_mensagens AS message ON message.id = someone.fila_mensagem_id
 WHERE someone.campanha_id = :id AND someone.posicao > :after AND someone.situacao = coalesce(:situacao, someone.situacao)
   AND coalesce(someone.motivo, '') = coalesce(:motivo, someone.motivo, '')
@@ -33,7 +33,7 @@ ORDER BY someone.posicao LIMIT :limit;
 
 -- read person: the situation of a doctor, named by number or id, in a campaign
 SELECT person.id AS cliente_id, someone.situacao, someone.motivo, message.status, message.outcome,
-       CASE WHEN message.status = 'pendente' THEN message.erro ELSE message.outcome_reason_code END AS porque
+       CASE WHEN message.status = 'pendente' THEN coalesce(:held, message.erro) ELSE message.outcome_reason_code END AS porque
 FROM clientes AS person
 LEFT JOIN campanha_destinatarios AS someone ON someone.cliente_id = person.id AND someone.campanha_id = :id
 LEFT JOIN fila_mensagens AS message ON message.id = someone.fila_mensagem_id
