@@ -265,7 +265,7 @@ async def test_an_incident_names_its_causes_in_the_language_of_the_reader(
     assert opened is not None
     await panel.work.observability.incidents.write(opened, now=panel.clock.now())
     html = (await panel.ask(f"/painel/incidentes?lang={language}")).text
-    (shown,) = re.findall(r'<small class="cause anywhere">([^<]+)<', html)
+    (shown,) = re.findall(r'<small class="cause anywhere"><a href="/painel/processos">([^<]+)<', html)
     assert shown == message_of(failed, Texts(language))
     assert why in shown
 
@@ -445,14 +445,18 @@ async def test_a_short_run_is_not_shown_as_zero_seconds(panel: Panel) -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "gone", "up", "replaced"),
-    [("pt-BR", "sem sinal", "no ar", "substituído"), ("en", "silent", "running", "replaced")],
+    ("language", "gone", "up", "replaced", "step"),
+    [
+        ("pt-BR", "sem sinal", "no ar", "substituído", "inicie um na máquina web1, com <code>batuta up</code>"),
+        ("en", "silent", "running", "replaced", "start one on the machine web1, with <code>batuta up</code>"),
+    ],
 )
 async def test_a_killed_process_is_missing_until_another_replaces_it(
-    panel: Panel, language: str, gone: str, up: str, replaced: str
+    panel: Panel, language: str, gone: str, up: str, replaced: str, step: str
 ) -> None:
     async def pills() -> list[str]:
         html = (await panel.ask(f"/painel/processos?lang={language}")).text
+        assert (step in html) == (f"</svg>{gone}</span>" in html)
         return re.findall(r"</svg>([^<]+)</span> <b>sender</b>", html)
 
     beats, loops = panel.work.beats, {"outbound": {"alive": True}}
@@ -486,3 +490,13 @@ async def test_a_restarted_process_says_when_and_why_it_was_restarted(
     assert re.sub("<[^>]+>", "", said).startswith(f"{restarted} {at:%H:%M}, ")
     assert said.endswith(": killed by SIGKILL")
     assert html.index('id="processo-s:3"') < html.index(said) < html.index("</li>", html.index('id="processo-s:3"'))
+
+
+async def test_a_process_that_started_long_after_a_restart_did_not_come_from_it(panel: Panel) -> None:
+    beats, loops = panel.work.beats, {"outbound": {"alive": True}}
+    killed = NewRestart(worker_name="sender", reason="crashed", detail="killed by SIGKILL", host="web1", pid=7)
+    await panel.work.observability.restarts.add(killed, now=panel.clock.now())
+    panel.clock.step(timedelta(minutes=12))  # the process that replaced it is gone, because the program was restarted
+    await beats.beat("s:3", "sender", loops, now=panel.clock.now(), host="web1", pid=9)
+    html = (await panel.ask("/painel/processos")).text
+    assert ("<b>sender</b>" in html, "reiniciado às" in html) == (True, False)

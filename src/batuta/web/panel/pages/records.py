@@ -34,6 +34,7 @@ SHOWN_REQUESTS = 3  # maximum requests shown per process
 MOST_EXPORTED = 10_000
 DAY = timedelta(days=1)
 RECORDED_WITHIN = timedelta(seconds=2)  # the parent may record a restart this long after the new process started
+REPLACED_WITHIN = timedelta(minutes=3)  # the parent waits at most a minute before it starts a replacement
 PAUSE = "pause."  # prefix of the switches that pauses set
 MISSING, REPLACED = "failing", "unfinished"  # states of a process that has ended: without and with a successor
 _ORDER = {MISSING: 0, REPLACED: 2}
@@ -68,7 +69,8 @@ async def processes(request: Request) -> HTMLResponse:
 
 def restarts_of(beats: Sequence[Beat], restarts: Sequence[Restart]) -> dict[str, Restart]:
     """Return a mapping from a process's worker id to the restart that created the process. Each restart is matched with
-    the first process of the same role and host that started after it.
+    the first process of the same role and host that started after it. A process that started much later did not replace
+    the ended one: an operator has restarted the whole program since.
     """
     found = {}
     for restart in sorted((each for each in restarts if each.loop is None), key=lambda each: each.at):
@@ -77,7 +79,7 @@ def restarts_of(beats: Sequence[Beat], restarts: Sequence[Restart]) -> dict[str,
             for beat in beats
             if (beat.role, beat.host) == (restart.worker_name, restart.host)
             and beat.pid != restart.pid
-            and beat.started_at >= restart.at - RECORDED_WITHIN
+            and -RECORDED_WITHIN <= beat.started_at - restart.at <= REPLACED_WITHIN
         ]
         if later:
             found[min(later, key=lambda beat: beat.started_at).worker_id] = restart
