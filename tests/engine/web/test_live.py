@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 from fastapi import FastAPI
+from jinja2 import Environment
 
 from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta
@@ -30,6 +31,9 @@ END = query_of(
 TEMPLATE = """{% extends "panel/base.html.j2" %}
 {% block main %}<p id="act" data-live>{{ act.form("pause", alvo="all:") }}</p>{% endblock %}
 """
+ROOT = Path(__file__).parents[3]
+TEMPLATES = (ROOT / "src", ROOT / "app")
+LIVE_PART = re.compile(r"<[a-z]+[^<>]*\sdata-live\b")
 SECRETS = {"API_TOKEN": "t" * 40, "SECRET_KEY": "s" * 40, "APP_ENV": "production", "BATUTA_HTTPS": "false"}
 
 
@@ -109,6 +113,22 @@ def test_only_changed_parts_are_sent_and_a_list_as_a_whole_if_its_rows_moved() -
     assert set(live_parts(page("b1", "a1")).since(first)) == {"list"}
     assert live_parts(page("a1", "b1")).since(first) == {}
     assert live_parts(page("a1", "b1", clock="09:01")).since(first) == {"clock": '<p id="clock" data-live>09:01</p>'}
+
+
+@pytest.mark.parametrize(
+    "file", sorted(str(file.relative_to(ROOT)) for folder in TEMPLATES for file in folder.rglob("*.j2"))
+)
+def test_a_part_that_may_be_empty_keeps_its_place_on_the_page(file: str) -> None:
+    """A browser replaces the parts that it has. A part inside an ``if`` would appear only after a reload."""
+    opened: list[str] = []
+    begins, found = False, []
+    for line, kind, text in Environment(autoescape=True).lex((ROOT / file).read_text()):
+        if kind == "name" and begins:
+            opened += [text] if text in ("if", "for") else []
+            del opened[len(opened) - (text in ("endif", "endfor")) :]
+        begins = kind == "block_begin" or (begins and kind == "whitespace")
+        found += [line] if opened and kind == "data" and LIVE_PART.search(text) else []
+    assert not found
 
 
 async def test_rendering_rests_between_two_views() -> None:
