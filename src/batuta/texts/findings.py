@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Any
 
 from batuta.health.alerts import AlertedCause, Incident
-from batuta.health.finding import Assessment, Finding
+from batuta.health.finding import MESSAGES, Assessment, Finding, Severity
 from batuta.kernel.clock import brief
-from batuta.kernel.reasons import read_reason
+from batuta.kernel.reasons import Reason, read_reason
 from batuta.texts import Texts
 
 
@@ -29,11 +29,33 @@ def next_on_page(finding: Finding, texts: Texts) -> str:
 
 def causes_of(incident: Incident, texts: Texts) -> list[str]:
     """Return the causes of an incident as sentences. A cause without a stored message is returned as its code."""
+    return [texts.reason(_message(cause, stored)) for cause, stored in _stored(incident)]
+
+
+def findings_of(incident: Incident) -> list[Finding]:
+    """Return the findings that caused an incident. The severity is not stored, and the source is only the first word
+    of the cause. A cause without a stored message has no facts.
+    """
+    return [_restore(cause, stored) for cause, stored in _stored(incident)]
+
+
+def _stored(incident: Incident) -> list[tuple[str, Any]]:
+    """Return the causes of an incident, each with the stored form of its message."""
     causes, messages = incident.details.get("causes"), incident.details.get("messages")
-    if not isinstance(causes, list):
-        return []
     found = messages if isinstance(messages, Mapping) else {}
-    return [texts.reason(_message(str(cause), found.get(str(cause)))) for cause in causes]
+    return [(str(cause), found.get(str(cause))) for cause in causes] if isinstance(causes, list) else []
+
+
+def _restore(cause: str, stored: object) -> Finding:
+    message = _message(cause, stored)
+    code = message.code if isinstance(message, Reason) else ""
+    return Finding(
+        severity=Severity.CRITICAL,
+        source=cause.partition(".")[0],
+        cause=cause,
+        says=code.removeprefix(MESSAGES).partition(".")[0],
+        facts=message.facts if isinstance(message, Reason) else {},
+    )
 
 
 def _message(cause: str, stored: object) -> str:

@@ -1,6 +1,7 @@
 """The pages for queues and items, and the actions that operators perform there."""
 
 import re
+import secrets
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,6 +15,9 @@ from batuta import Batuta, TaskContext
 from batuta.access import Scope, mint
 from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta as Work
+from batuta.health.alerts import change_incident
+from batuta.health.finding import Finding, Report, Severity
+from batuta.health.finding import assess as health_of
 from batuta.health.queues import Pulse, WatchedQueue
 from batuta.queue.inspection import BulkChange, BulkOperator, ItemFilter, signature_of
 from batuta.queue.item import ItemState
@@ -48,7 +52,7 @@ class Plant:
 
     async def browser(self, *scopes: Scope) -> httpx2.AsyncClient:
         now = self.work.clock.now()
-        token, text = mint("ana", scopes, by="test", now=now, chance=lambda n: "ab" * n)
+        token, text = mint("ana", scopes, by="test", now=now, chance=secrets.token_hex)
         await self.work.tokens.keep(token)
         transport = httpx2.ASGITransport(app=self.api, client=("10.0.0.1", 5000))
         client = httpx2.AsyncClient(
@@ -125,6 +129,43 @@ async def test_the_address_of_an_error_group_shows_that_group_with_its_error_and
     assert ("HTTP 500 after" in tag, signature in tag) == (True, False)
     item = (await client.get(f"/painel/filas/default/{plant.ids[0]}")).text
     assert f'href="/painel/filas/default?estado=dead&amp;erro={signature}"' in item
+
+
+def attention_in(page: str) -> str:
+    """Return the findings on the dashboard's first page."""
+    return page[page.index('id="saude"') :].split("</section>")[0]
+
+
+async def test_a_finding_about_dead_items_leads_to_each_error_group(plant: Plant) -> None:
+    client, reader = await plant.browser(Scope.OPERATE), await plant.browser(Scope.READ)
+    signature = signature_of("send", f"HTTP 500 after 7 s: {HOSTILE}")
+    group = f'href="/painel/filas/default?estado=dead&amp;erro={signature}"'
+    two = attention_in((await client.get("/painel")).text)
+    assert (two.count(group), "3×" in two, "1×" in two, "bulk.retry" in two) == (1, True, True, False)
+    assert HOSTILE not in two
+    await act(client, "item.discard", fila="default", id=plant.ids[3])
+    one = attention_in((await client.get("/painel")).text)
+    assert one.count(group) == 2  # the group and the finding's own button
+    assert f"bulk.retry?fila=default&amp;erro={signature}" in one
+    assert "bulk.retry" not in attention_in((await reader.get("/painel")).text)
+
+
+async def test_a_cause_of_an_incident_leads_to_its_page_or_its_error_group(plant: Plant) -> None:
+    facts = {"queue": "default", "count": 3, "age": "1 s"}
+    dead = Finding(severity=Severity.ERROR, source="queues", cause="queue.dead.default", says="queue_dead", facts=facts)
+    role = {"role": "worker", "last": "54 s"}
+    alone = Finding(severity=Severity.CRITICAL, source="workers", cause="w", says="role_deserted", facts=role)
+    report = Report(findings=(dead, alone), lost=70)
+    opened = change_incident(health_of([("queues", report)], plant.work.clock.now()), None, None).opens
+    assert opened is not None
+    await plant.work.observability.incidents.write(opened, now=plant.work.clock.now())
+    client = await plant.browser(Scope.OPERATE)
+    queue = 'href="/painel/filas/default?estado=dead'
+    html = (await client.get("/painel/incidentes")).text
+    assert ('<a href="/painel/processos">' in html, f'{queue}">' in html) == (True, True)
+    await act(client, "item.discard", fila="default", id=plant.ids[3])
+    signature = signature_of("send", f"HTTP 500 after 7 s: {HOSTILE}")
+    assert f'{queue}&amp;erro={signature}">' in (await client.get("/painel/incidentes")).text
 
 
 async def test_the_first_page_of_an_error_group_is_full_although_newer_items_have_other_errors(

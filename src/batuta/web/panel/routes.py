@@ -78,6 +78,8 @@ async def overview_page(request: Request) -> HTMLResponse:
     categories = tuple(dict.fromkeys(health.job.category for health in seen.jobs))
     assessment = await work.health.look()
     counts = state_of(request).counts
+    dead = {queue for each in overview.root_findings(assessment) if (queue := now.queue_of_dead(each)) in work.queues}
+    groups = {queue: await queues.groups_of(request, queue) for queue in dead}
     pulses = [await counts.pulse(queue) for queue in work.observability.queues()]
     held = sum(health.state is JobState.HELD for health in seen.jobs) + sum(pulse.is_held for pulse in pulses)
     return _page(
@@ -88,7 +90,8 @@ async def overview_page(request: Request) -> HTMLResponse:
         seen=seen,
         verdict=now.verdict(assessment, words),
         assessment=assessment,
-        findings=now.show_findings(assessment, words, work.extension, screen_titles(request)),
+        findings=now.show_findings(assessment, words, work.extension, screen_titles(request), groups),
+        may_retry=lambda queue: queues.may_retry(request, queue),
         most_findings=overview.MOST_FINDINGS,
         numbers=now.key_numbers(seen, pulses, held),
         not_run=now.jobs_not_run(seen, words),

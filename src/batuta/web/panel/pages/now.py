@@ -3,7 +3,7 @@ finding.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -13,7 +13,9 @@ from batuta.guard.switches import Switch
 from batuta.health.finding import Assessment, Finding, Grade, Severity
 from batuta.health.jobs import JobHealth, JobsSeen, JobState
 from batuta.health.queues import Pulse
+from batuta.kernel.reasons import decode
 from batuta.kernel.values import dataclass
+from batuta.queue.inspection import ErrorGroup
 from batuta.runlog.reasons import is_pause
 from batuta.texts.findings import message_of, next_on_page, next_step_of
 from batuta.web.panel.pages.overview import root_findings
@@ -27,6 +29,8 @@ _STATES = {
     "jobs_not_succeeding": JobState.FAILING,
     "jobs_stale": JobState.STALE,
 }
+MOST_GROUPS = 3  # maximum error groups shown below a finding about dead items
+_ABOUT_DEAD = ("queue_dead", "queue_dead_kept")
 _ABOUT_PROCESSES = (
     "worker",
     "role",
@@ -61,9 +65,19 @@ class NextStep:
     values: Mapping[str, str] = field(default_factory=dict)
 
 
+class ShownGroup(NamedTuple):
+    """An error group of a finding about dead items. ``page`` shows exactly this group."""
+
+    queue: str
+    signature: str
+    items: int
+    error: str
+    page: str
+
+
 class ShownFinding(NamedTuple):
     """A finding on the page. ``advice`` is the next step in the dashboard. ``commands`` is the next step in a terminal;
-    it is empty if ``advice`` is enough.
+    it is empty if ``advice`` is enough. ``groups`` are the error groups of a finding about dead items.
     """
 
     severity: str
@@ -72,6 +86,7 @@ class ShownFinding(NamedTuple):
     commands: str
     step: NextStep
     page_title: str
+    groups: Sequence[ShownGroup] = ()
 
 
 class NotRun(NamedTuple):
@@ -109,29 +124,59 @@ def verdict(assessment: Assessment, words: Words) -> HealthSummary:
 
 
 def show_findings(
-    assessment: Assessment, words: Words, extension: Extension, titles: Mapping[str, str]
+    assessment: Assessment,
+    words: Words,
+    extension: Extension,
+    titles: Mapping[str, str],
+    groups: Mapping[str, Sequence[ErrorGroup]] | None = None,
 ) -> list[ShownFinding]:
-    """Return the findings with their next steps. ``titles`` maps the path of a screen to its title."""
-    return [_show(each, words, next_step(each, extension), titles) for each in root_findings(assessment)]
+    """Return the findings with their next steps. ``titles`` maps the path of a screen to its title. ``groups`` contains
+    the error groups of each queue about whose dead items there is a finding.
+    """
+    return [
+        _show(each, words, next_step(each, extension), titles, (groups or {}).get(queue_of_dead(each), ()))
+        for each in root_findings(assessment)
+    ]
 
 
-def _show(finding: Finding, words: Words, step: NextStep, titles: Mapping[str, str]) -> ShownFinding:
+def _show(
+    finding: Finding, words: Words, step: NextStep, titles: Mapping[str, str], groups: Sequence[ErrorGroup]
+) -> ShownFinding:
     """Return one finding as the page shows it. Advice that names commands is meant for the terminal, so the page shows
-    it only if no dashboard page exists for the finding.
+    it only if no dashboard page exists for the finding. If all dead items have the same error, the next step is the
+    page of their error group.
     """
     whole = next_step_of(finding, words.texts)
     advice = next_on_page(finding, words.texts)
     if not advice and ("`" not in whole or step.page == ELSEWHERE):
         advice = whole
     screen = "/" + step.page.removeprefix("/").partition("?")[0].partition("/")[0]
+    shown = [_show_group(each, queue_of_dead(finding), words) for each in groups[:MOST_GROUPS]]
     return ShownFinding(
         severity=finding.severity.value,
         message=message_of(finding, words.texts),
         advice=advice,
         commands=whole if "`" in whole and advice != whole else "",
-        step=step,
+        step=step if len(groups) != 1 else replace(step, page=shown[0].page),
         page_title=titles.get(screen, ""),
+        groups=shown,
     )
+
+
+def _show_group(group: ErrorGroup, queue: str, words: Words) -> ShownGroup:
+    error = words.reason(decode(group.error)) or words.texts("panel.no_error")
+    return ShownGroup(queue, group.signature, group.items, error, page_of_dead(queue, [group]))
+
+
+def queue_of_dead(finding: Finding) -> str:
+    """Return the queue about whose dead items this is a finding, or an empty string."""
+    return str(finding.facts.get("queue", "")) if finding.says in _ABOUT_DEAD else ""
+
+
+def page_of_dead(queue: str, groups: Sequence[ErrorGroup]) -> str:
+    """Return the page of a queue's dead items: of one error group, or of all dead items if there are several groups."""
+    only = f"&erro={groups[0].signature}" if len(groups) == 1 else ""
+    return f"/filas/{queue}?estado=dead{only}"
 
 
 def next_step(finding: Finding, extension: Extension) -> NextStep:
@@ -174,8 +219,8 @@ def _step_of_queue(says: str, queue: str) -> NextStep:
     match says:
         case "queue_held":
             return NextStep(f"/filas/{queue}", "resume", {"alvo": f"queue:{queue}"})
-        case "queue_dead" | "queue_dead_kept":
-            return NextStep(f"/filas/{queue}?estado=dead")
+        case says if says in _ABOUT_DEAD:
+            return NextStep(page_of_dead(queue, ()))
         case "queue_deserted" | "queue_unserved":
             return NextStep("/processos")
     return NextStep(f"/filas/{queue}")

@@ -151,6 +151,14 @@ async def queue(request: Request, name: str) -> HTMLResponse:
     return show(request, "panel/queue.html.j2", words, values, live=after is None)
 
 
+async def groups_of(request: Request, name: str) -> list[ErrorGroup]:
+    """Return the error groups of a queue's dead items, largest first."""
+    state = state_of(request)
+    found = state.work.queues[name]
+    inspection = QueueInspection(found, state.work.database, state.work.database.dialect)
+    return await state.counts.groups(inspection, (await state.counts.depth(found)).dead)
+
+
 def may_retry(request: Request, queue: str) -> bool:
     """Return whether the user may repeat items in the queue. Some queues require an additional scope for this, because
     repeating their items sends messages.
