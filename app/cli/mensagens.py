@@ -23,7 +23,7 @@ Motivo = Annotated[str, typer.Option("--motivo")]
 
 
 class Decision(StrEnum):
-    """An operator's answer to the question whether a message was sent, when Julia cannot find out."""
+    """An operator's decision whether a message was sent, in a case in which Julia cannot find out."""
 
     ENVIADA = "enviada"
     NAO_ENVIADA = "nao-enviada"

@@ -1,7 +1,7 @@
 """Background work on one SQLite file or a PostgreSQL cluster.
 
-This module exports the names that a first program needs. The modules below export further public names; everything else
-in the package is internal.
+This module exports the names that a first program needs. The modules below export the other public names; everything
+else in the package is internal.
 
     batuta.jobs        job options and calls, windows              batuta.sql        databases, statements, migrations, audit
     batuta.queues      your own table as a queue                   batuta.reasons    reasons as codes with facts

@@ -60,8 +60,8 @@ def serve_django(
 ) -> None:
     """Let the workers of ``work`` run the Django tasks in these queues. Times are in seconds.
 
-    ``retry`` lists the waits before further attempts. The default is an empty list, because Django tasks promise no
-    retries.
+    ``retry`` lists the waits before the attempts after the first one. The default is an empty list, because Django
+    tasks promise no retries.
     """
     for queue in queues:
         work.task(name=_name(queue), queue=queue, retry=list(retry), timeout=timeout, keep_result=keep_result)(_run)

@@ -91,7 +91,7 @@ class Lotes(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ligado:
-    """Which parts of an appointment (address, documents) the settings allow to be parsed."""
+    """The parts of an appointment (address, documents) that the settings allow the tasks to parse."""
 
     endereco: bool = True
     documento: bool = True

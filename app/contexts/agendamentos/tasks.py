@@ -81,7 +81,9 @@ class _Lido:
 
 
 def waits(max_tries: int) -> list[float]:
-    """Return the back-off in seconds: 60 after the first failure, doubling with each further failure."""
+    """Return the back-off in seconds: 60 after the first failure, and twice the previous value after each of the next
+    failures.
+    """
     return [float(FIRST_WAIT * 2**attempt) for attempt in range(max_tries - 1)]
 
 

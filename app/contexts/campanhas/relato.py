@@ -75,7 +75,7 @@ def situacao_em_palavras(row: Row) -> dict[str, Any]:
 
 
 def situacao_em_texto(texts: Texts, document: Mapping[str, Any]) -> str:
-    """Return a sentence that says whether a doctor received a campaign's message, and why."""
+    """Return a sentence that says whether a doctor received a campaign's message, and if not, why."""
     motivo, reason = document["motivo"], document.get("porque")
     if reason is not None:
         key = WAITS_BECAUSE if document["situacao"] == WAITS else document["situacao"]

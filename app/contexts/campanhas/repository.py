@@ -98,7 +98,7 @@ def candidato(row: Row) -> Candidato:
 
 
 def lists(**named: Any) -> dict[str, Any]:
-    """Return the parameters of a statement that are lists. None becomes an empty list, because separate parameters say
-    which of the lists restrict the result.
+    """Return a statement's list parameters. An absent list becomes an empty list: separate parameters say which of the
+    lists restrict the result.
     """
     return {name: list(values or ()) for name, values in named.items()}

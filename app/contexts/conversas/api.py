@@ -63,7 +63,7 @@ class MensagemRecebida:
 
 class AoReceber(Protocol):
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
-        """React to an inbound message, in the transaction that records the message. This method is called once per
+        """React to an inbound message, in the transaction that records the message. The method is called once for each
         message.
 
         Return a short name for the action taken (``reserva_pedida``, ``resposta``), or None if the sender of the

@@ -22,8 +22,8 @@ BATCH: Final = 500
 
 
 class Contagem:
-    """Listener for all types of messages. It counts the messages that this process sent (``enviadas``) or ended without
-    sending (``encerradas``).
+    """Listener for all types of messages. It counts the messages that this process sent (``enviadas``), and those of
+    which it decided that they will never be sent (``encerradas``).
     """
 
     def __init__(self) -> None:

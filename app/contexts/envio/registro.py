@@ -174,8 +174,8 @@ class Registro:
     async def intend(
         self, transaction: Transaction, lease: Lease, mensagem: Mensagem, hash: str, *, now: datetime
     ) -> bool:
-        """Store the intent to send a message. Returns False if the lease is lost, or if an operator stopped the
-        message.
+        """Store the intent to send a message. Returns False if the lease is lost, or if an operator requested that the
+        message be cancelled.
         """
         return bool(
             await transaction.run(
@@ -342,8 +342,8 @@ class Registro:
     async def witness(self, reading: Reading, instance: str, *, before: datetime, since: datetime) -> Testemunha | None:
         """Return the last message that this chip sent in the given period.
 
-        If even that message is missing at the gateway, the gateway deletes messages, so a missing message proves
-        nothing.
+        If even that message is missing at the gateway, the gateway deletes messages, so the absence of another message
+        proves nothing.
         """
         row = await reading.one(self._queries.witness, instance=instance, before=before, since=since)
         return (

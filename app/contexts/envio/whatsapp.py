@@ -178,8 +178,8 @@ class CanalWhatsApp:
         return Ausente() if await self._remembers(instance, doubt.since) else Incerta(FORGETS())
 
     async def _remembers(self, instance: str, before: datetime) -> bool:
-        """Return whether the gateway still has the last message that this instance sent before the given instant. If it
-        does not, the gateway deletes messages, so a missing message proves nothing.
+        """Return whether the gateway still has the last message that this instance sent before the given instant. If
+        that message is missing, the gateway deletes messages, so the absence of another message proves nothing.
         """
         witness = await self.registro.witness(self.database, instance, before=before, since=before - REMEMBERED)
         if witness is None:

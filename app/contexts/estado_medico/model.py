@@ -127,8 +127,8 @@ def eh_grave(leitura: Leitura, texto: str) -> bool:
 
 
 def queda_de(last_decay_at: datetime | None, last_inbound_at: datetime | None, now: datetime) -> Queda | None:
-    """Return how much a doctor's temperature (interest in shifts) falls for the whole days since its last fall or the
-    last inbound message, whichever is later.
+    """Return how much a doctor's temperature (interest in shifts) falls. It falls for each whole day since its last
+    fall or since the last inbound message, whichever is later.
 
     Returns None if less than a day has passed, or if neither instant is known. ``ate`` is the end of the last whole
     day, so that the next run counts the remaining hours.

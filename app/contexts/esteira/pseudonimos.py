@@ -2,7 +2,7 @@
 in the answer.
 
 The rules find contacts' phone numbers and names, and replace each by a numbered mark. They also replace names after a
-title, street addresses, and all data that the log masks (CPF, e-mail addresses, further numbers).
+title, street addresses, and all data that the log masks (CPF, e-mail addresses, other numbers).
 """
 
 import re

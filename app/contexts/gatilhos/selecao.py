@@ -26,8 +26,8 @@ from app.contexts.mensagens.api import CONTACTS_IN_A_WEEK, IMPEDIMENTOS
 from batuta.kernel import dataclass
 from batuta.sql import Dialect, Query, Reading, load_text
 
-# After each attempt the trigger waits before the next one. If several attempts were not sent, the trigger makes no
-# further attempt.
+# If a trigger's message was not sent, the trigger waits before it queues the message again. After several attempts, it
+# gives up.
 TENTATIVAS: Final = """
 WHEN EXISTS (SELECT 1 FROM gatilhos_contatos AS failed WHERE failed.cliente_id = doctor.id AND failed.gatilho = :gatilho
              AND failed.created_at > :retry_since) THEN 'tentado_ha_pouco'

@@ -126,8 +126,9 @@ class Decidido:
 def prazo(
     now: datetime, inicio: datetime, hours: Window, zone: ZoneInfo, limite: timedelta = PRAZOS.limite
 ) -> datetime | None:
-    """Return a hand-off's deadline: ``limite`` after the sending hours next open, but never later than the start of the
-    shift. Return None if the shift begins before the person who posted the vacancy can be asked.
+    """Return a hand-off's deadline. The person who posted the vacancy is asked as soon as the sending hours allow it.
+    The deadline is ``limite`` after that instant, but never later than the start of the shift. Return None if the shift
+    begins before the person can be asked.
     """
     asked = hours.next_open(now, zone)
     return min(asked + limite, inicio) if asked < inicio else None

@@ -235,7 +235,7 @@ def logistic(score: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Classificador:
-    """The trained model. ``outputs`` has the weights of each class and of four further outputs: ``opt_out`` (opt-out by
+    """The trained model. ``outputs`` has the weights of each class and of four other outputs: ``opt_out`` (opt-out by
     words), ``letras`` (opt-out by letters), ``conceitos`` (opt-out by concepts) and ``certo`` (whether an opt-out is
     certain). The module ``leitor`` uses ``calibration`` and ``limits`` to turn scores into a decision.
     """

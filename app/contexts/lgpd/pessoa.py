@@ -159,8 +159,8 @@ class Pessoas:
         return whole.join(_visits([row for row in visits if _first(row["nome_paciente"]) in names]))
 
     async def _kind(self, escrito: str) -> tuple[str, str]:
-        """Return the table that contains an id, and the full id. Raises AmbiguousId if a prefix matches in several
-        tables, because ids created at the same instant begin with the same characters.
+        """Return the table that contains an id, and the full id. Raises AmbiguousId if several ids begin with
+        ``escrito``, even in different tables: ids created at the same instant begin with the same characters.
         """
         found = [
             (table, id)
@@ -175,7 +175,8 @@ class Pessoas:
 
     async def _complete(self, reading: Reading, known: Alvo, nome: str | None) -> Alvo:
         """Add the person's other identifiers to the identifiers in ``known``. ``nome`` is the name of the chosen
-        person; None means that everyone with the same number must be the same person.
+        person. If it is None, all rows with the number must have the same first name; otherwise NumeroDeVarias is
+        raised.
         """
         whole = await self._close(reading, known)
         doctors = await reading.all(self._queries.doctors, quem=AsJson(whole.quem))

@@ -27,7 +27,7 @@ from batuta.kernel import PLAIN, Clock, Encryption, Ids, Json, dataclass
 from batuta.sql import AsJson, AuditLog, Database, Query, Reading, Row, Transaction, load_queries
 
 LONGEST_MOTIVO: Final = 500
-# Maximum number of passes. Each further pass erases data that arrived during the previous one. If data remains
+# Maximum number of passes. Each pass after the first erases data that arrived during the previous one. If data remains
 # afterwards, the request stays open.
 PASSES: Final = 3
 MENCOES: Final = "mencoes"

@@ -11,10 +11,10 @@ The rules are checked in this order, and the first rule that applies determines 
     too old ▸ trigger off ▸ opt-out in doubt ▸ quiet hours ▸ campaign windows ▸ cooling off ▸ not before ▸ contact cap ▸
     campaigns off ▸ safe mode ▸ another campaign lately
 
-The result postpones a message that only has to wait, and ends a message that can never be sent. Fewer rules apply to an
-answer. An answer must name the inbound message that it answers, and must be sent within 30 minutes of it. If the
-inbound message arrived outside the sending hours and is recorded in ``mensagens_fora_horario``, the answer must be sent
-by noon on the next business day.
+The result postpones a message that only has to wait, and blocks or cancels a message that can never be sent. Fewer
+rules apply to an answer. An answer must name the inbound message that it answers, and must be sent within 30 minutes of
+it. If the inbound message arrived outside the sending hours and is recorded in ``mensagens_fora_horario``, the answer
+must be sent by noon on the next business day.
 """
 
 from collections.abc import Collection

@@ -19,7 +19,9 @@ from batuta.sql import Row, Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MensagemEncerrada:
-    """A settled message. ``em`` is the time at which it was sent, or at which a rule or an error ended it."""
+    """A settled message. ``em`` is the time at which it was sent, or at which a rule or an error settled that it will
+    not be sent.
+    """
 
     id: str
     tipo: str

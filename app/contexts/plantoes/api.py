@@ -1,5 +1,5 @@
 """Interface of vacancies for other contexts: announce, suggest, reserve and release vacancies, and choose doctors for
-them. The results of these actions are included.
+them. It also exports the types of the results.
 """
 
 from app.contexts.plantoes.anuncios import Anuncio, Anuncios

@@ -4,9 +4,11 @@
     +30 never written to, +20 last written to 7 to 30 days ago, −50 less than 7 days ago
     +40 the same speciality, +20 a part of it
 
-A doctor is excluded for one of these reasons: the doctor has opted out or probably opted out, has no valid number, is
-talking with the team, is paused or cooling off, has a next contact scheduled for later, has reached the weekly limit,
-has another message queued or in doubt, was already offered this or an equal vacancy, or has another shift at that time.
+A doctor is excluded for one of these reasons:
+- The doctor has no valid number, has opted out or probably opted out, or is paused or cooling off.
+- The team is talking with the doctor, or the next contact is scheduled for later.
+- The doctor has reached the weekly limit, or has another message that is queued or in doubt.
+- The doctor was already offered this or an equal vacancy, or has another shift at that time.
 """
 
 import re

@@ -69,7 +69,9 @@ class Reacao:
     texto: str
     motivo: MotivoDaPendencia | None = None
     estagio: Estagio | None = None
-    escala: bool = False  # True if the conversation is escalated to a person after the answer was sent or has ended
+    # whether the conversation is escalated to a person after the answer was sent, or when it is certain that it never
+    # will be
+    escala: bool = False
 
 
 @dataclass(frozen=True, slots=True)

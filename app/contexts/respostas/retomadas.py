@@ -1,8 +1,8 @@
 """The morning job: answer the messages that arrived outside the sending hours.
 
 Each conversation gets one answer to all its messages. The transaction that queues the answer also links these messages
-to it, so that a crash neither loses nor repeats an answer. The messages are marked as processed once the answer has
-been sent, or will not be sent.
+to it, so that a crash neither loses nor repeats an answer. The messages are marked as processed when the answer was
+sent, or when it is certain that it will not be sent.
 """
 
 from datetime import datetime, timedelta

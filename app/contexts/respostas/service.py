@@ -317,7 +317,8 @@ class Respostas:
 
     async def _escalate(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
         """Hand a conversation to a person because the doctor asks for one. This method is called only after Julia's
-        acknowledgement was sent or has ended, because an earlier escalation would hold back the acknowledgement.
+        acknowledgement was sent or will certainly not be sent, because an earlier escalation would hold back the
+        acknowledgement.
         """
         if mensagem.metadata.get(ESCALATES) and mensagem.conversa_id is not None:
             motivo = MotivoDaPendencia.PEDE_PESSOA.value

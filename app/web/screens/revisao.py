@@ -35,7 +35,7 @@ from batuta.sql import Row
 PATH: Final = "/revisao"
 WAITING: Final = "aguardando_revisao"
 STATUSES: Final = (WAITING, "importada", "rejeitada", "duplicada", "descartada")
-# Number of further vacancies in the list next to the shown vacancy.
+# Number of other vacancies in the list next to the shown vacancy.
 AHEAD: Final = 12
 LEAST_VALUE, MOST_VALUE = 100, 50_000
 HOUR: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d")

@@ -39,7 +39,7 @@ PAGES = "/painel"
 TREE_POLICY = LoopPolicy(
     every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER
 )
-# One malloc arena per process: its threads mostly wait, and each further arena of glibc would keep some megabytes of
+# One malloc arena per process: its threads mostly wait, and each additional glibc arena would keep some megabytes of
 # freed memory.
 ONE_ARENA = {"MALLOC_ARENA_MAX": "1"}
 # A long interval is enough, because the tree wakes the banner when a child becomes ready.

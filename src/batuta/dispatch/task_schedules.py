@@ -77,7 +77,7 @@ def job_of(name: str, schedule: str, zone: ZoneInfo, **options: Any) -> Job:
 
 
 def next_look(job: Job, now: datetime) -> datetime | None:
-    """Return the instant at which the job's next run starts, or None if the job has no further fire."""
+    """Return the instant at which the job's next run starts, or None if the job will not fire again."""
     at = next_start(job, now)
     return None if at >= FARTHEST else at
 

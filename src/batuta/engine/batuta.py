@@ -506,8 +506,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
             return await served.worker(lease_holder, self._isolation, self.clock, self.events, at_a_time).once(most)
 
     async def rescue(self, queue: str, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
-        """Release the items whose worker no longer renews their leases, from the table of the given queue. The table
-        may also contain items of other queues.
+        """In the table of the given queue, release the items whose worker no longer renews their leases. These may
+        include items of other queues that use the same table.
 
         An item whose lease seems expired is checked a second time after a pause. Before the pause, ``waits`` is called
         with the length of the pause.

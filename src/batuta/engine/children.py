@@ -192,7 +192,9 @@ def _kill(process: ForkServerProcess) -> None:
 
 
 def _error(pickled: bytes, name: str, stack: str) -> Exception:
-    """Return the error that the function raised. Its cause is an error that contains the child's stack trace."""
+    """Return the error that the function raised, with a ChildFailed error as its cause. The message of this cause
+    contains the child's stack trace.
+    """
     cause = ChildFailed(raised=name, stack=stack)
     if not pickled:
         return cause

@@ -34,8 +34,8 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """A row of a dashboard card with a progress bar. The bar shows that ``done`` out of ``of`` are complete. ``cells``
-    contains further figures, in the order of the board's ``columns``.
+    """A row of a dashboard card with a progress bar. The bar shows which part of the total ``of`` is ``done``.
+    ``cells`` contains the other figures, in the order of the board's ``columns``.
     """
 
     name: str
@@ -50,7 +50,9 @@ class Course:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """A card on the dashboard. ``columns`` contains its column headings: name, state, progress and further cells."""
+    """A card on the dashboard. ``columns`` contains its column headings: name, state, progress and the cells of each
+    row.
+    """
 
     says: str
     figures: Sequence[Figure]

@@ -39,7 +39,7 @@ Document: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthPage:
-    """A page at ``/health/<name>`` that shows a document with its own ``status``. ``aliases`` are further names for the
+    """A page at ``/health/<name>`` that shows a document with its own ``status``. ``aliases`` are other names for the
     page.
     """
 

@@ -215,8 +215,8 @@ def change_incident(assessment: Assessment, before: LastSeen | None, is_open: In
 
 
 def _add_causes(details: Mapping[str, Any], found: Sequence[Finding]) -> dict[str, Any]:
-    """Return an incident's details with further causes added. Each cause has the text key and the facts of its message,
-    so that readers of every language get a sentence.
+    """Return an incident's details with the causes in ``found`` added. Each cause has the text key and the facts of its
+    message, so that readers of every language get a sentence.
     """
     messages = {finding.cause: {"code": finding.message_key, "facts": encode_facts(finding.facts)} for finding in found}
     causes = [*details.get("causes", []), *messages]

@@ -41,8 +41,8 @@ AWAITED_UNKNOWN = define("awaited_unknown", "task {id}, which it was waiting for
 
 
 def hide_unknown_due(due: datetime | None) -> datetime | None:
-    """Return the due time to show. Return None while the task is waiting for another task or a batch, because its due
-    time is not known yet.
+    """Return a task's due time for display. Return None while the task is waiting for another task or a batch, because
+    its due time is not known yet.
     """
     return None if due == HELD_UNTIL else due
 

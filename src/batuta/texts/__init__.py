@@ -29,11 +29,8 @@ Language: TypeAlias = Literal["pt-BR", "en"]
 LANGUAGES: tuple[Language, ...] = ("pt-BR", "en")
 HERE = Path(__file__).parent
 COUNT = "count"  # name of the fact that selects the singular form and is shown with thousands separators
-NAMED = (
-    "switch",
-    "limit",
-    "window",
-)  # facts for which a page shows the application's name, as in ``switch_name.<key>``
+# Names of facts that contain a key. A page shows the application's name for the key, for example ``switch_name.<key>``.
+NAMED = ("switch", "limit", "window")
 ERROR = "error."  # prefix of the codes of errors
 # Codes with these prefixes are text keys. Every other code has the text key ``reason.<code>``.
 KEYS = (ERROR, "finding.")

@@ -33,8 +33,8 @@ from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup
 MINUTE = timedelta(minutes=1)
 POLICY = LoopPolicy(every=timedelta(seconds=20), stuck_after=timedelta(minutes=2), max_failures=FOR_EVER)
 REFUSED = frozenset({401, 403, 429})
-# Maximum clients per minute that are counted separately. Further clients share one count, so that a flood of addresses
-# uses bounded memory.
+# Maximum clients per minute that are counted separately. All other clients share one count, so that a flood of
+# addresses uses bounded memory.
 MOST_CLIENTS = 1000
 OTHERS = "others"
 MOST_CREDENTIALS = 10_000

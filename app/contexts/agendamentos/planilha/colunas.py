@@ -83,7 +83,7 @@ def palpites(
     for place, titulo in enumerate(titulos):
         field = campo_provavel(titulo) if isinstance(titulo, str) and len(titulo) <= LONGEST_TITLE else None
         if field == "documento_completo" and (field not in wanted or any(each.campo == field for each in found)):
-            # The column has a further document of the patient, such as the RG next to a CPF.
+            # The column has another document of the patient, such as the RG next to a CPF.
             which = _ONE_DOCUMENT.search(plano(limpo(str(titulo))))
             if which is not None and place not in taken:
                 found.append(Palpite(which[0], place, limpo(str(titulo)), True))

@@ -122,8 +122,8 @@ def aberta(content: bytes, name: str, escolhidas: Mapping[str, str] = NENHUMA) -
 
 
 def _read_workbook(content: bytes, examined: Examinado, escolhidas: Mapping[str, str]) -> Folha:
-    """Open all visible sheets that contain appointments. If no sheet does, refuse the file. The reason is the fault of
-    the sheet that most resembles a list of appointments.
+    """Open all visible sheets that contain appointments. If no sheet does, refuse the file, with the reason that
+    applies to the sheet that most resembles a list of appointments.
     """
     from python_calamine import CalamineError
 

@@ -82,8 +82,8 @@ _LETTER = {"d": Periodo.DIURNO, "n": Periodo.NOTURNO, "m": Periodo.MANHA, "t": P
 
 
 def turnos(texto: Texto, livre: str) -> list[Turno]:
-    """Return every mention of a shift in text order: by its period, its start and end, only its start, or only its
-    length.
+    """Return every mention of a shift, in text order. A mention states the shift's period, its start and end, only its
+    start, or only its length.
     """
     found = [*_faixas(livre), *_faladas(livre)]
     livre = apagar(livre, found)

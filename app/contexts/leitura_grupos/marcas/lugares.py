@@ -327,8 +327,8 @@ class _Nomes:
         return town is not None and is_short and self._has_own_name(words, len(words) - 1)
 
     def _ate_o_estado(self, words: list[Palavra]) -> tuple[list[Palavra], str | None]:
-        """End a name at its town if the state follows the town after a space: "hospital X de Lages SC está sem". Return
-        the shortened name and the state.
+        """If a name contains its town, followed by a space and the state, return the name up to the town, and the
+        state: "hospital X de Lages SC está sem" gives "hospital X de Lages" and "SC".
         """
         for at in range(2, len(words)):
             state = words[at].texto.upper()

@@ -85,7 +85,7 @@ _RAISED = re.compile(
 
 def sem_substituidos(plano: str, found: list[Preco], days: Sequence[Dias]) -> list[Preco]:
     """Remove prices that the author takes back: "não é mais 1.300, agora 1.600", or "1.300", then "valor subiu para
-    1.600". A new price of a single day replaces nothing.
+    1.600". A new price for a single day replaces no other price.
     """
     if len(found) < 2:
         return found

@@ -323,9 +323,9 @@ def _intervalos(plano: str, start: int, prices: Sequence[Preco], marks: Sequence
 
 
 def _estados(plano: str, prices: Sequence[Preco], gaps: Sequence[Sequence[Marca]]) -> Iterator[list[Marca]]:
-    """Yield all conditions of each price, including those that continue from earlier prices. A condition of one kind
-    (such as the speciality) that is followed by a condition of another kind (such as the weekday) also applies to the
-    next prices, until another condition of its own kind replaces it.
+    """Yield all conditions of each price, including those that continue from earlier prices. If a condition (such as
+    "UTI") is followed by a condition of another kind (such as a weekday), it also applies to the next prices, until a
+    condition of its own kind (such as "PS") replaces it.
     """
     outer: dict[str, list[Marca]] = {}
     end = 0

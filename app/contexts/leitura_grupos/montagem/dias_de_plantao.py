@@ -81,8 +81,8 @@ def sem_manchete(folha: Folha, days: list[Dias]) -> list[Dias]:
 
 
 def is_own_day(folha: Folha, each: Dias, free: Sequence[Dias]) -> bool:
-    """Return whether a weekday with a price is a day of a shift, because it begins a line with a shift and no other line
-    offers a shift on this weekday: "domingo R$ 1.500 SD" below "sábado SD R$ 1.400".
+    """Return whether a weekday with a price is a day of a shift, as in "domingo R$ 1.500 SD" below "sábado SD R$
+    1.400". It must begin a line that has a shift, and no other line may offer a shift on this weekday.
     """
     if not free or not each.semana or any(each.semana & other.semana for other in free):
         return False

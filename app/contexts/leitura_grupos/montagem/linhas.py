@@ -214,8 +214,8 @@ def _fechados_de(plano: str, marks: Sequence[Marca], runs: list[Dias], cuts: lis
 def _closes_next(plano: str, mark: Marca, run: Dias) -> bool:
     """Return whether a word that means "taken" refers to the days directly after it.
 
-    It does not if a comma or a similar sign separates them: in "04/07 SD já foi, 05/07 SN", the 4th is taken, not the
-    5th.
+    If a comma or a similar sign separates them, the word does not refer to these days: in "04/07 SD já foi, 05/07 SN",
+    the 4th is taken, not the 5th.
     """
     between = plano[mark.fim : run.inicio]
     return len(between) <= 4 and not any(sign in between for sign in ",;./|)")

@@ -228,7 +228,9 @@ class _Montador:
         return _uma_vez(found)
 
     def _area_de_todos(self) -> Sequence[Area]:
-        """Return the only speciality of a message that says that it applies everywhere: "pediatria nas duas"."""
+        """If a message names only one speciality and says that it applies everywhere ("pediatria nas duas"), return
+        this speciality.
+        """
         strong = [each for each in self._folha.areas[:50] if not each.fraca]
         if len({each.nome for each in strong}) != 1:
             return ()
@@ -576,8 +578,8 @@ def _rivais(fitting: Sequence[Regra]) -> int:
 
 
 def _alternativas(found: Sequence[Area], folha: Folha) -> list[Area]:
-    """Keep only the first of several alternative specialities, because "clínico ou cirurgião" is one vacancy for
-    either.
+    """Keep only the first of several alternative specialities, because "clínico ou cirurgião" is one vacancy, which
+    either of them may take.
     """
     return [
         each

@@ -101,7 +101,7 @@ _BODIES = {
 
 def _mask_values(text: str) -> Iterator[str]:
     """Replace the values of sensitive keys. The values of all other keys are searched too, because they may contain
-    further key-value pairs.
+    key-value pairs too.
     """
     done = 0
     while head := _HEAD.search(text, done):

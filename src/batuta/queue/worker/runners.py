@@ -3,9 +3,9 @@
     start ──▶ [ runner: item ─▶ item ─▶ … ] ── no item is left ──▶ the runner ends
                           └── an item waits ──▶ new runners continue with the items behind it
 
-An item that never waits needs no asyncio task of its own, because creating a task takes longer than a short handler.
-While an item runs, the runner's task is also the item's task. Stopping an item cancels this task, so the runner ends
-with the item.
+An item that never waits gets no asyncio task of its own, because creating a task would take longer than running a short
+handler. While an item runs, the runner's task is also the item's task. Stopping an item cancels this task, so the
+runner ends with the item.
 """
 
 import asyncio

@@ -33,7 +33,7 @@ def wants_events(request: Request) -> bool:
 
 
 async def open_stream(request: Request, page: Page) -> Response:
-    """Return a streaming response with all further changes to a page, or an empty response (204) if the page cannot be
+    """Return a streaming response with all later changes to a page, or an empty response (204) if the page cannot be
     updated live. The caller must first check that the user may access the page.
     """
     state = state_of(request)

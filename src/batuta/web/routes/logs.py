@@ -15,8 +15,8 @@ After = Annotated[str | None, Query(max_length=36, description="the value of the
 
 @router.get("/logs/{id}", operation_id="show_log_lines")
 async def show(request: Request, id: str, after: After = None, limit: Limit = 1000) -> dict[str, Any]:
-    """Show the stored log lines of a task, an item or a run, oldest first. To get further lines, send the request again
-    with the value of ``after`` from the response.
+    """Show the stored log lines of a task, an item or a run, oldest first. To get the next lines, send the request
+    again with the value of ``after`` from the response.
     """
     lines = await state_of(request).work.log_lines.of_item(id, after=after, limit=limit)
     shown = [{name: value for name, value in asdict(line).items() if name not in ("id", "item_id")} for line in lines]

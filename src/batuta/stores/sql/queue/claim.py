@@ -28,8 +28,9 @@ from batuta.stores.sql.queue.statements import (
 Asked = Mapping[str, object]
 Claim = Callable[[Transaction, Asked, int], Awaitable[list[Lease]]]
 _NUMBERS = {int, float, type(None)}
-# On PostgreSQL, at least this many items are settled beside a claim of at least this many items, not in one statement
-# with the claim: two commits cost more, but two processes of the server share the work.
+# On PostgreSQL, the queue usually settles and claims in one statement. If at least this many items are settled and at
+# least this many may be claimed, it uses two concurrent statements instead: the second commit costs more, but two
+# server processes share the work.
 APART = 100
 # The value of the column ``picked`` if no item is due.
 NOTHING_PICKED = "[]"
@@ -174,8 +175,9 @@ class SqliteClaims:
     async def settle_and_claim(
         self, database: Database, endings: Endings, now: datetime | None, asked: Asked, limit: int, *, reversed: bool
     ) -> list[Lease]:
-        """Settle items and claim the next items in one transaction, which the writer thread performs alone. Requires
-        ``knows_columns``. If the number of changed rows shows that a lease was lost, raise SomeLost.
+        """Settle items and claim the next items in one transaction, which runs in the writer thread from its beginning
+        to its end. Requires ``knows_columns``. If the number of changed rows shows that a lease was lost, raise
+        SomeLost.
         """
         assert self._unpack is not None
         queries = self._queries

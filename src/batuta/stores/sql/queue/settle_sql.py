@@ -35,8 +35,8 @@ def qualify(table: QueueTable, dialect: Dialect, column: str) -> str:
 def is_leased(table: QueueTable, dialect: Dialect, row: str) -> str:
     """Return the condition that a row has a lease, for statements that find their rows by id.
 
-    On PostgreSQL the condition has a form that the index of leases does not support. Otherwise, if few rows were leased
-    when the statistics were collected, PostgreSQL compares each settlement with each leased row.
+    On PostgreSQL the condition has a form that prevents the use of the index of leases. If few rows were leased when
+    the statistics were collected, PostgreSQL would choose that index, and compare each settlement with each leased row.
     """
     column = f"{row}.{table.lease_until}"
     return f"{column} IS NOT NULL" if dialect == "sqlite" else f"num_nulls({column}) = 0"
@@ -116,8 +116,9 @@ def settle_successes(table: QueueTable, dialect: Dialect) -> str:
     matches.
 
     This UPDATE writes the same values as the UPDATE of ``settle``, but takes lists instead of JSON. On PostgreSQL the
-    lists are passed as strings, because the driver would check each element of an array in Python. On SQLite one
-    statement settles items with the same fence and the same retention, because a list of ids needs no decoding of rows.
+    lists are passed as strings, because the driver would check each element of an array in Python. On SQLite each
+    statement settles items that have the same fence and the same retention, so that it takes only a list of ids and
+    need not decode rows.
     """
     keep = ":keep" if dialect == "sqlite" else "success.keep * INTERVAL '1 microsecond'"
     values: dict[str | None, str] = {

@@ -155,7 +155,7 @@ LEFT JOIN tasks AS task ON task.batch_id = batch.id AND task.batch_id IS NOT NUL
 WHERE batch.id IN (SELECT id FROM batches ORDER BY created_at DESC, id DESC LIMIT :limit)
 GROUP BY batch.id ORDER BY batch.created_at DESC, batch.id DESC;
 
--- read abandoned: batches that are open since before :before although all their tasks and pipeline items have ended
+-- read abandoned: batches created before :before that are still open, although all their tasks and pipeline items have ended
 SELECT id, name, created_at FROM batches AS batch
 WHERE ended_at IS NULL AND closed_at IS NULL AND coalesce(members, 'pipeline_items') = 'pipeline_items' AND created_at < :before
   AND NOT EXISTS (SELECT 1 FROM tasks WHERE batch_id = batch.id AND batch_id IS NOT NULL AND status IN ('queued', 'in_progress'))

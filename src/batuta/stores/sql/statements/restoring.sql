@@ -8,7 +8,7 @@ INSERT INTO app_settings (name, setting, updated_at) VALUES (:name, :setting, :n
 INSERT INTO app_settings (name, setting, updated_at) VALUES (:name, :setting, :now)
 ON CONFLICT (name) DO UPDATE SET setting = excluded.setting, updated_at = excluded.updated_at;
 
--- read alive: processes with a recent heartbeat that did not end in order
+-- read alive: processes with a recent heartbeat that did not end normally
 SELECT count(*) AS processes FROM worker_heartbeats WHERE status <> 'offline' AND last_heartbeat_at > :since;
 
 -- read executions: runs that the backup may lack, or may contain as running

@@ -53,7 +53,7 @@ class HealthSummary:
 
     level: str
     sentence: str
-    others: int  # number of further problems
+    others: int  # number of other problems
 
 
 @dataclass(frozen=True, slots=True)
