@@ -69,7 +69,7 @@ async def test_conversations_that_wait_for_a_person_come_first(painel: Painel) -
 @pytest.mark.parametrize(
     ("language", "unassigned", "labels"),
     [
-        ("pt-BR", "ninguém ainda", ("sem responsável", "o médico pediu uma pessoa")),
+        ("pt-BR", "ninguém ainda", ("sem responsável", "o médico pediu para falar com uma pessoa")),
         ("en", "no person yet", ("no person responsible", "the doctor asked for a person")),
     ],
 )
