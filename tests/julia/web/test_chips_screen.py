@@ -37,7 +37,7 @@ async def test_page_says_what_keeps_a_chip_from_sending(painel: Painel) -> None:
     async with painel.browser(*READER) as reader:
         page = await reader.get("/painel/chips")
     shown = text_of(page)
-    assert ("escaneie o QR code de novo" in shown, "confiança 20 está abaixo de 40" in shown) == (True, True)
+    assert ("escaneie o QR code de novo" in shown, "a confiança (20) está abaixo de 40" in shown) == (True, True)
     assert "só lê grupos" in shown
     assert "…1234" not in shown
     async with painel.browser(*EVERYTHING) as person:
