@@ -1,8 +1,8 @@
 """Build wheel and sdist, and try them in clean environments: ``python -m scripts.package``.
 
-For each Python from 3.11 to 3.14 on this machine, a new environment gets the wheel with its extras from the package
-index. A program then enqueues a task, a worker in the same process runs it, and the time of ``import batuta`` is
-measured. The last environment gets the sdist instead. The script needs the package index.
+For each Python from 3.11 to 3.14 on this machine, a new environment gets the wheel, and the packages of its extras from
+the package index. A program then enqueues a task, a worker in the same process runs it, and the time of ``import
+batuta`` is measured. The last environment gets the sdist instead. The script needs the package index.
 """
 
 import os

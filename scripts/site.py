@@ -182,7 +182,7 @@ class _Links(HTMLParser):
 
 
 def broken_links(site: Path) -> Iterator[str]:
-    """Yield each link whose target within the site, a file or an anchor, does not exist."""
+    """Yield each link within the site whose target does not exist. A target is a file or an anchor."""
     read = {page: _Links(page.read_text(encoding="utf-8")) for page in site.rglob("*.html")}
     for page, links in sorted(read.items()):
         if page.name == "404.html":  # the links of this page are relative to the address that was not found

@@ -1,5 +1,5 @@
-"""Helpers for databases and rows in tests: a database that is closed even if its test fails, and rows with readable
-reasons.
+"""Helpers for databases and rows in tests: a database that is closed even if its test fails, and rows in which stored
+reasons are shown as text.
 """
 
 from collections.abc import AsyncIterator

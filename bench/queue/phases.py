@@ -85,7 +85,7 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The cost of a job: microseconds of processor time and jobs per second. On PostgreSQL it includes the bytes of the
+    """The microseconds of processor time per job, and the jobs per second. On PostgreSQL also the bytes of the
     write-ahead log and the dead rows per job.
     """
 

@@ -126,8 +126,8 @@ async def _send(work: Batuta, plan: Plan, account: str) -> None:
 
 
 class Line:
-    """The HTTP connection of one sender. It uses less processor time than an HTTP client, because hundreds of senders
-    share two cores.
+    """A minimal HTTP connection for one sender. Hundreds of senders share two cores, and complete HTTP clients would
+    use too much processor time.
     """
 
     def __init__(self, work: Batuta, plan: Plan) -> None:

@@ -202,8 +202,8 @@ class Plant:
         """Wait until the log contains the end of every fire due so far, stop the schedulers, and judge these fires. A
         slow machine only makes the wait longer.
 
-        ``known`` replaces an expected fire if the test knows more about it than the oracle. If the clock was set back,
-        ``seen_until`` is the latest time that it showed before.
+        ``known`` corrects the oracle's expectation of each fire, because a test may know more about the fire. If the
+        clock was set back, ``seen_until`` is the latest time that it showed before.
         """
         end = self.clock.now()
         await self.until("every fire has its end", lambda: self.are_settled(self.targets(end)))

@@ -296,7 +296,8 @@ async def test_finding_about_one_attempt_does_not_settle_the_next(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While one reconciler is querying the gateway, another proves that the message was not sent. The message is
-    retried, and it is then unknown whether the second attempt was sent.
+    retried, and it is then unknown whether the second attempt was sent. The first reconciler must not settle this
+    second attempt.
     """
     office.line.answers = [(Unknown("timeout"), False), (Unknown("timeout"), True)]
     id = await office.put(doctor)

@@ -1,5 +1,5 @@
-"""Messages arrive in a group while the pipeline is processing that group. The two transactions can wait for each other
-only on PostgreSQL, because SQLite has one writer.
+"""Messages arrive in a group while the pipeline is processing that group. The transaction that stores a message and a
+transaction of the pipeline can wait for each other only on PostgreSQL, because SQLite has one writer.
 """
 
 import asyncio

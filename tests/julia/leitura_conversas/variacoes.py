@@ -1,8 +1,8 @@
 """Sentences used only for training: altered copies of labelled sentences, and sentences generated from patterns with
 slots.
 
-A copy keeps the labels of its original. It has greetings around the sentence, typos, abbreviations or look-alike
-letters. ``moldes.toml`` contains the patterns.
+A copy keeps the labels of its original, but has additional greetings, typos, abbreviations or look-alike letters.
+``moldes.toml`` contains the patterns.
 """
 
 import random

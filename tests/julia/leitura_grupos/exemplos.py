@@ -35,7 +35,7 @@ def vagas(texto: str, em: datetime = SEGUNDA, regiao: str | None = "Belém/PA") 
 
 
 def curtas(texto: str, em: datetime = SEGUNDA, regiao: str | None = "Belém/PA") -> list[str]:
-    """Return one line per vacancy, sorted: "08-05 noturno 1800"."""
+    """Return a sorted list with one line per vacancy, for example "08-05 noturno 1800"."""
     return sorted(
         f"{each.data.valor:%m-%d} {each.periodo.valor} {_reais(each)}".strip() for each in vagas(texto, em, regiao)
     )
