@@ -196,7 +196,7 @@ def decide(pedido: PedidoDeEnvio, medico: Medico, regras: RegrasDeEnvio, now: da
         _sendable(pedido, regras.longest),
         _line(regras, now),
         _receiver(pedido, regras),
-        _check_request(pedido, now),
+        _check_request(pedido, medico, now),
         _postpone(regras.paused, now),
         _check_repetition(pedido, tipo, now),
         _check_optout(pedido, medico, tipo, now),
@@ -252,7 +252,9 @@ def _receiver(pedido: PedidoDeEnvio, regras: RegrasDeEnvio) -> Bloqueia | None:
     return Bloqueia(Desfecho.BLOCKED_DEV_ALLOWLIST, NOT_ALLOWLISTED())
 
 
-def _check_request(pedido: PedidoDeEnvio, now: datetime) -> Adia | Bloqueia | None:
+def _check_request(pedido: PedidoDeEnvio, medico: Medico, now: datetime) -> Adia | Bloqueia | None:
+    if pedido.cancel_requested and medico.opted_out:
+        return Bloqueia(Desfecho.BLOCKED_OPTED_OUT, OPTED_OUT(), cancels=True)
     if pedido.cancel_requested or pedido.campaign_status == "cancelada":
         return Bloqueia(Desfecho.FAILED_EXPIRED, STOP_REQUESTED(), cancels=True)
     if pedido.is_obsolete:
