@@ -139,12 +139,15 @@ class Lgpd:
         return await self._continue(id, alvo, {"contagens": {}}, por)
 
     async def retomar(self, limit: int) -> int:
-        """Continue open erasures and return the number of erased rows."""
+        """Continue open erasures and return the number of erased rows. Also empty the log of the database, which contains
+        the data of earlier erasures if it could not be emptied then.
+        """
         erased = 0
         for row in await self._database.all(self._queries.open_erasures, limit=limit):
             alvo = await self._pessoas.completar(alvo_de(row["alvo"]))
             done = await self._continue(str(row["id"]), alvo, row, row["por"])
             erased += done.linhas - sum(row["contagens"].values())
+        await self._database.empty_log()
         return erased
 
     async def pedidos(self, *, limite: int) -> Sequence[Row]:
@@ -181,6 +184,7 @@ class Lgpd:
             counts, left, alvo = await self._pass(id, alvo, counts, por)
             if not left:
                 break
+        await self._database.empty_log()
         desk = await self._database.all(self._queries.in_help_desk, conversas=AsJson([*alvo.conversas]))
         copies = [int(each["id"]) for each in desk]
         return Recibo(pedido=id, completo=not left, contagens=dict(counts), restam=left, na_central=copies)

@@ -144,6 +144,9 @@ class ObservedDatabase(Transaction):
     async def watch(self, on_change: Callable[[str | None], None]) -> ChangeListener:
         return await self.inner.watch(on_change)
 
+    async def empty_log(self) -> bool:
+        return await self.inner.empty_log()
+
     async def lock_migrations(self, transaction: Transaction) -> None:
         await self.inner.lock_migrations(transaction)
 

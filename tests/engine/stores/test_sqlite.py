@@ -539,3 +539,15 @@ async def test_readiness_fails_when_the_file_is_gone(tmp_path: Path) -> None:
         assert verdict(await look(work.probes, work.clock), work.probes) == "ready"
         (tmp_path / "test.db").unlink()
         assert verdict(await look(work.probes, work.clock), work.probes) == "not_ready"
+
+
+async def test_deleted_data_disappears_from_the_file_and_the_log(sqlite: SqliteDatabase) -> None:
+    secret = "a name that was deleted"
+    await sqlite.run(PUT, name=secret)
+    async with sqlite.snapshot() as reading:
+        await reading.all(COUNT)
+        await asyncio.create_task(sqlite.run(query_of("drop", "DELETE FROM things", writes=True)))
+        assert not await sqlite.empty_log()
+    assert await sqlite.empty_log()
+    parts = [part.read_bytes() for part in sqlite.file.parent.glob("test.db*") if part.is_file()]
+    assert [part for part in parts if secret.encode() in part] == []

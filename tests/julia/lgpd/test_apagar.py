@@ -47,6 +47,18 @@ async def test_no_table_contains_the_person_after_the_erasure(work: Batuta) -> N
             assert [row for row in found if row not in after[table]] == [], table
 
 
+async def test_the_database_file_and_its_log_do_not_contain_the_person_after_the_erasure(
+    julia_url: str, clock: FakeClock, tmp_path: Path
+) -> None:
+    settings = Settings(database_url=julia_url, optout_journal=str(tmp_path / "optouts"))
+    async with build(settings, clock=clock).work as work:
+        ana = await add_everywhere(work, 1)
+        assert (await lgpd_of(work).apagar(ana.telefone, por="operadora", motivo="pediu")).completo
+        file = Path(julia_url.removeprefix("sqlite:///"))
+        stored = b"".join(part.read_bytes() for part in file.parent.glob(f"{file.name}*") if part.is_file())
+    assert [sign for sign in ana.sinais if sign.encode() in stored] == []
+
+
 async def test_receipt_counts_the_erased_rows_of_each_table(work: Batuta) -> None:
     ana = await add_everywhere(work, 1)
     receipt = await lgpd_of(work).apagar(ana.medico[:23], por="operadora", motivo="x")

@@ -314,6 +314,10 @@ class PostgresDatabase(Transaction):
     def check_file(self) -> None:
         """Do nothing: PostgreSQL has no local file to check, and the next statement detects a lost connection."""
 
+    async def empty_log(self) -> bool:
+        """Do nothing, because only the server can remove its log."""
+        return True
+
     async def lock_migrations(self, transaction: Transaction) -> None:
         await transaction.script(
             f"SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock({MIGRATION_LOCK});"

@@ -212,6 +212,12 @@ class Database(Transaction, Protocol):
         """
         ...
 
+    async def empty_log(self) -> bool:
+        """Move the write-ahead log of SQLite into the database file, so that the log does not keep data that was
+        deleted. Return False if another process was reading an old state; call the method again later.
+        """
+        ...
+
     async def lock_migrations(self, transaction: Transaction) -> None:
         """Wait until no other process is migrating, and hold the migration lock until the transaction ends."""
         ...

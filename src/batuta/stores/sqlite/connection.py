@@ -68,8 +68,9 @@ def open_connection(file: Path, clock: Clock, limits: ConnectionLimits, *, write
     connection.create_function("now", 0, lambda: microseconds(clock.now()))
     connection.create_function("local_day", 2, local_day, deterministic=True)
     pragmas = ["foreign_keys = ON", "temp_store = MEMORY", "journal_mode = WAL"]
-    # FULL: an acknowledged commit is on disk, so it survives a power failure.
-    pragmas += ["synchronous = FULL"] if writes else ["query_only = ON"]
+    # FULL: an acknowledged commit is on disk, so it survives a power failure. Deleted content is overwritten with zeros;
+    # most builds of SQLite do so by default.
+    pragmas += ["synchronous = FULL", "secure_delete = ON"] if writes else ["query_only = ON"]
     for pragma in pragmas:
         connection.execute(f"PRAGMA {pragma}")
     # the first query opens the write-ahead log and its index

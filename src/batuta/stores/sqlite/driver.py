@@ -4,7 +4,7 @@ import asyncio
 import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -143,6 +143,14 @@ class SqliteDatabase(Transaction):
                     yield SqliteSnapshot(pinned, self._acts)
                 finally:
                     await pinned.call(_end_reading)
+
+    async def empty_log(self) -> bool:
+        def empty() -> bool:
+            with closing(self._connect(writes=True)) as connection, translate_errors(self.where):
+                (is_busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                return not is_busy
+
+        return await asyncio.to_thread(empty)
 
     async def lock_migrations(self, transaction: Transaction) -> None:
         """Do nothing, because SQLite allows only one write transaction at a time across all processes."""
