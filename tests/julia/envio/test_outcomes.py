@@ -187,9 +187,7 @@ async def test_change_since_enqueue_blocks_the_message_and_records_the_outcome(
     assert (event["event_type"], event["event_props"]["desfecho"]) == ("envio_bloqueado", outcome)
 
 
-async def test_message_in_progress_during_an_opt_out_ends_as_opted_out(
-    office: Office, doctor: str, chip: str
-) -> None:
+async def test_message_in_progress_during_an_opt_out_ends_as_opted_out(office: Office, doctor: str, chip: str) -> None:
     message = await office.put(doctor)
     for change in ("clientes SET opted_out = TRUE", "fila_mensagens SET cancelamento_pedido = TRUE"):
         await write(office.work.database, f"UPDATE {change}")
