@@ -73,9 +73,9 @@ class Escolha:
 
 
 def ate(quem: Candidato, now: datetime, then: datetime) -> Candidato:
-    """Return the facts about a doctor as they will be at ``then``. A queued message from another campaign is assumed to
-    be sent now. It therefore excludes the doctor only if the time from now until ``then`` is at most the minimum
-    interval between two campaigns.
+    """Return the facts about a doctor as they will be at the instant ``then``. A queued message from another campaign
+    is assumed to be sent now. It therefore excludes the doctor only if the time from now until that instant is at most
+    the minimum interval between two campaigns.
     """
     return replace(quem, na_fila_de_outra=quem.na_fila_de_outra and then - now <= BETWEEN_CAMPAIGNS)
 

@@ -122,8 +122,8 @@ class Emissores:
         return await transaction.one(self._queries.sender, id=id, now=now) is not None
 
     async def rest(self, transaction: Transaction, id: str, why: str, *, until: datetime, now: datetime) -> None:
-        """Stop a chip from sending until ``until``, because it caused an error. Store the error, which lowers the
-        chip's trust.
+        """Stop a chip from sending until the instant ``until``, because it caused an error. Store the error, which
+        lowers the chip's trust.
         """
         await transaction.run(self._queries.rest, id=id, until=until, now=now)
         await transaction.run(self._queries.error, id=self._ids.new(), chip_id=id, motivo=why, now=now)

@@ -95,8 +95,8 @@ class Ausente:
 
 @dataclass(frozen=True, slots=True)
 class Incerta:
-    """The channel cannot yet prove whether the message was sent. Another search before ``until`` would find no proof
-    either.
+    """The channel cannot yet prove whether the message was sent. ``until`` is the earliest instant at which another
+    search may find proof.
     """
 
     why: str

@@ -1,8 +1,8 @@
 """Health of the send queue, for ``/health/fila`` and the health score.
 
 For every queue, the engine already checks the backlog, its age, dead items and whether a consumer is alive. This module
-adds problems that only the send queue has: messages that are waiting for a gateway, and parked messages about which an
-operator must decide.
+also reports problems that only the send queue has: messages that are waiting for a gateway, and parked messages about
+which an operator must decide.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterator

@@ -50,7 +50,7 @@ class PhoneQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservado:
-    """A phone that this process has leased for a look-up until ``until``."""
+    """A phone that this process has leased for a look-up. ``until`` is the end of the lease."""
 
     id: str
     telefone: str
@@ -129,8 +129,8 @@ class Validacao:
         return None
 
     async def _admit(self) -> tuple[str, Ticket] | str:
-        """Return the instance that makes the look-up and the permission from the gateway's circuit breaker, or the
-        reason why no look-up may start.
+        """Return two values: the instance that will make the look-up, and the permission from the gateway's circuit
+        breaker. If no look-up may start, return the reason instead.
         """
         now = self._clock.now()
         gateway = await self._circuits.breaker(GATEWAY).admit(now)

@@ -532,8 +532,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         """Open the database, apply missing migrations if configured, and check that the schema is current and that the
         database belongs to this project.
 
-        If the application is already open, only count another user. ``close`` has an effect only when the last user
-        calls it.
+        If the application is already open, this method only counts the call: ``close`` has no effect until it has been
+        called as often as ``open``.
         """
         if self.is_open:
             self._more_users += 1

@@ -34,8 +34,8 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """A row of a dashboard card with a progress bar. The bar shows which part of the total ``of`` is ``done``.
-    ``cells`` contains the other figures, in the order of the board's ``columns``.
+    """A row of a dashboard card with a progress bar. In the bar, ``of`` is the total, and ``done`` is the part that is
+    complete. ``cells`` contains the other figures, in the order of the board's ``columns``.
     """
 
     name: str

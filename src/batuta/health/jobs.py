@@ -170,8 +170,8 @@ def nothing_works(healths: Collection[JobHealth]) -> bool:
 def expectations(
     jobs: Mapping[str, Job], facts: Mapping[str, Facts], otherwise: datetime, now: datetime
 ) -> dict[str, datetime]:
-    """Return, for each job, its latest fire whose SLA has passed. Fires before the job was registered are ignored. A
-    job that no scheduler has registered is treated as if it was registered at ``otherwise``.
+    """Return, for each job, its latest fire whose SLA has passed. Fires before the job was registered are ignored. If
+    no scheduler has registered a job, the instant ``otherwise`` is used as the time of its registration.
     """
     found = {}
     for name, job in jobs.items():

@@ -126,8 +126,8 @@ class QueueStore(Protocol):
         """
 
     async def release_stray(self, owner: str, known: Collection[Lease]) -> Sequence[str]:
-        """Release items of this queue that name ``owner`` and are not in ``known``, because the reply to their claim
-        was lost.
+        """Release the items that were claimed for ``owner``, but of which ``owner`` never learned, because the reply to
+        the claim was lost. They name ``owner`` and are not in ``known``.
 
         The release counts neither a crash nor an attempt. Pass only this process's owner, and call this method only
         while no claim is in flight.

@@ -82,7 +82,7 @@ class Slice:
     runs: int
 
 
-# Smaller than every id. Passed as ``before_id``, it excludes every row with the instant ``before``.
+# Smaller than every id. If it is passed as ``before_id``, every row whose instant equals ``before`` is excluded.
 BEFORE_ANY = "00000000-0000-0000-0000-000000000000"
 
 

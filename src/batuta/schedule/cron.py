@@ -214,8 +214,8 @@ def first_instant(wall: datetime, zone: ZoneInfo) -> datetime:
 
 
 def _first_change(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
-    """Find the first second after ``before`` at which the zone has a different UTC offset. ``before`` and ``after`` are
-    whole seconds with different offsets.
+    """Find the first second at which the zone's UTC offset differs from its offset at ``before``. The result lies
+    between ``before`` and ``after``, which are whole seconds with different offsets.
     """
     offset = _offset(before, zone)
     while after - before > SECOND:

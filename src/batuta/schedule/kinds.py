@@ -39,7 +39,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """Fires once, at ``at``. Afterwards ``next_after`` returns FARTHEST."""
+    """Fires once, at the instant ``at``. Afterwards ``next_after`` returns FARTHEST."""
 
     text: str
     at: datetime

@@ -74,7 +74,7 @@ class Texts:
         return self._sentence(key, facts).format(**self._render_facts(facts))
 
     def get(self, key: str, otherwise: str) -> str:
-        """Return the text for ``key``, or ``otherwise`` if the language has no such text."""
+        """Return the text for ``key``. If the language has no such text, return the argument ``otherwise``."""
         return self._table.get(key, otherwise)
 
     def group(self, prefix: str) -> dict[str, str]:
@@ -223,7 +223,9 @@ def read_table(folder: Path, language: Language) -> Mapping[str, str]:
 
 
 def choose_language(accept_language: str, otherwise: Language) -> Language:
-    """Return the first supported language in an Accept-Language header, or ``otherwise``."""
+    """Return the first supported language in an Accept-Language header. If there is none, return the argument
+    ``otherwise``.
+    """
     for asked in accept_language.split(","):
         tag = asked.partition(";")[0].strip().lower()
         for language in LANGUAGES:

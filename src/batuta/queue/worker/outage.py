@@ -31,8 +31,8 @@ STORE_AWAY_DEAD = define(
 
 
 def find_outage(error: Exception | None, where: str, retry: RetryPolicy) -> StoreUnavailable | None:
-    """Return the failure of the database ``where`` that ended a handler or an effect. Return None if the error has
-    another cause, or if the retry rules cover the error.
+    """Return the database failure that ended a handler or an effect. ``where`` is the address of the engine's database.
+    Return None if the error is not a failure of that database, or if the retry rules cover the error.
     """
     cause = error.__cause__ if isinstance(error, EffectFailed) else error
     if not isinstance(cause, StoreUnavailable) or cause.facts.get("where") != where:

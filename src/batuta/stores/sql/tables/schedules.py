@@ -210,8 +210,8 @@ class SqlSchedules:
         return len(rows)
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        """Delete at most ``limit`` schedules that fire only once and whose fire was decided before ``before``. Return
-        how many were deleted.
+        """Delete at most ``limit`` schedules that fire only once and whose fire was decided before the instant
+        ``before``. Return how many were deleted.
         """
         return await self._database.run(self._queries.prune, before=before, limit=limit)
 

@@ -98,8 +98,8 @@ class SqlTokens:
         return await self._database.one(self._queries.ended, session=session) is not None
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        """Delete at most ``limit`` ended sessions whose cookie expired before ``before``, and return how many were
-        deleted.
+        """Delete at most ``limit`` ended sessions whose cookie expired before the instant ``before``, and return how
+        many were deleted.
         """
         return await self._database.run(self._queries.prune_sessions, before=before, limit=limit)
 
