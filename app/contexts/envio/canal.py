@@ -19,8 +19,8 @@ from batuta.sql import Database, Restored, Transaction, blind_restores
 # If a message has waited this long, or is older than this process, a worker may have sent it before the database was
 # restored from a backup. The sender then searches for the message before it sends it.
 OLDER_THAN_A_COPY: Final = timedelta(minutes=5)
-# After a restore that lost the record of sent messages, the sender searches for new messages too during this time. The
-# same text may already have been sent from a row that the restore lost.
+# For this long after a restore that lost the record of sent messages, the sender also searches for messages that were
+# queued after the restore: the same text may already have been sent from a row that the restore lost.
 LOOKED_FOR_AFTER_RESTORE: Final = timedelta(days=7)
 # Tolerance between the clock of the channel and the clock of this machine. The channel's times may have whole seconds.
 BEFORE: Final = timedelta(seconds=90)

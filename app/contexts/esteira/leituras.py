@@ -28,7 +28,7 @@ DIAS: Final = ("segunda", "terça", "quarta", "quinta", "sexta", "sábado", "dom
 MOST_VAGAS: Final = 200
 MOST_UNEXPLAINED: Final = 40
 REMEMBERED: Final = 2_000
-# Maximum number of characters that are read; people write less. To read SHORT characters takes about 30 ms.
+# Maximum number of characters that are read; people write less. Reading SHORT characters takes about 30 ms.
 LONGEST_READ: Final = 64 * 1024
 SHORT: Final = 2_000
 T = TypeVar("T")

@@ -85,7 +85,7 @@ class Precos:
         return (resposta.entrada * self.entrada + resposta.saida * self.saida) / 1_000_000
 
 
-# A reservation of a question older than this has expired, because its process has died.
+# A question's reservation that is older than this has expired: its process has died.
 ASKING: Final = timedelta(seconds=90)
 SOON: Final = timedelta(seconds=3)
 LATER: Final = timedelta(minutes=1)

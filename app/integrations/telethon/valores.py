@@ -54,7 +54,7 @@ BLOCKED: Final = (
     errors.ChatRestrictedError,
     errors.ChatAdminRequiredError,
 )
-# Errors after which the server may have done the request.
+# Errors after which the server may still have carried out the request.
 UNSURE: Final = (errors.ServerError, errors.TimedOutError, errors.RpcCallFailError, errors.MsgWaitFailedError)
 
 
