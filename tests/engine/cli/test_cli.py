@@ -306,6 +306,16 @@ def test_up_does_not_start_when_the_port_of_the_simulator_is_taken(
     assert "SIMULADOR_PORT" in err
 
 
+def test_doctor_warns_if_up_would_refuse_to_start_without_secrets(
+    batuta: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("APP_ENV")
+    out = batuta("doctor")[1]
+    assert "! a API não inicia com esta configuração" in out
+    assert "API_TOKEN não está definida" in out
+    assert "(APP_ENV não está definida)" in out
+
+
 def test_doctor_lists_its_checks_and_the_next_step_of_each_failure(
     batuta: Command, monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
@@ -324,6 +334,7 @@ def test_doctor_lists_its_checks_and_the_next_step_of_each_failure(
     assert code == 0
     assert "✓ o esquema está em dia" in out
     assert "✓ Hora atual" in out
+    assert "a API não inicia" not in out  # in development, the API needs no secret
     assert "✓ detecção de quedas" in out
     assert "você quis dizer DATABASE_URL?" in out
 

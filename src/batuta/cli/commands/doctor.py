@@ -89,14 +89,21 @@ def _is_taken(host: str, port: int, name: str) -> bool:
 
 
 def _settings(ctx: CliContext, settings: EngineSettings, work: Batuta, texts: Texts) -> Iterator[Diagnosis]:
-    yield Diagnosis("ok", texts("doctor.settings", env=settings.app_env))
+    if settings.app_env is None:
+        yield Diagnosis("ok", texts("doctor.settings_no_env"))
+    else:
+        yield Diagnosis("ok", texts("doctor.settings", env=settings.app_env))
     for name, nearest in near_misses({**in_file(ENV_FILE), **ctx.env}, names(type(settings))):
         yield Diagnosis(
             "warning", texts("doctor.near_miss", name=name), texts("doctor.near_miss_step", nearest=nearest)
         )
     local = work.clock.now().astimezone(work.zone)
     yield Diagnosis("ok", texts("doctor.time", time=texts.second(local), zone=work.zone.key))
-    if settings.api_token is None:
+    try:
+        settings.require_access()
+    except BatutaError as error:
+        yield Diagnosis("warning", texts("doctor.api_refused"), texts.error(error))
+    if settings.in_development and settings.api_token is None:
         yield Diagnosis("ok", texts("doctor.no_token"))
 
 
