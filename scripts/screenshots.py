@@ -24,7 +24,7 @@ import httpx2
 from playwright.async_api import Browser, async_playwright
 
 from batuta import Batuta
-from batuta.access import Role, mint
+from batuta.access import UserRole, mint
 from batuta.testing import FakeClock
 from examples.shop import report_sales
 
@@ -48,8 +48,8 @@ async def record_a_day(url: str, now: datetime) -> None:
             for loop, _ in scheduler.loops():
                 await loop.tick()
             await clock.advance(MINUTE)
-        for name, role in (("grafana", Role.READER), ("ana", Role.OPERATOR), ("rui", Role.ADMIN)):
-            lasts = None if role is Role.READER else 90 * DAY
+        for name, role in (("grafana", UserRole.READER), ("ana", UserRole.OPERATOR), ("rui", UserRole.ADMIN)):
+            lasts = None if role is UserRole.READER else 90 * DAY
             expires = None if lasts is None else clock.now() + lasts
             token, _ = mint(name, role.scopes, by="root", now=clock.now(), chance=secrets.token_hex, expires_at=expires)
             await work.tokens.keep(token)

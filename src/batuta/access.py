@@ -39,7 +39,7 @@ class Scope(StrEnum):
 EVERY_SCOPE = frozenset(Scope)
 
 
-class Role(StrEnum):
+class UserRole(StrEnum):
     """The usual sets of scopes for human users. Each role includes all scopes of the previous role. No role has the
     scope ``pii``.
     """
@@ -51,7 +51,7 @@ class Role(StrEnum):
     @property
     def scopes(self) -> frozenset[Scope]:
         added = ((Scope.READ,), (Scope.OPERATE,), (Scope.SEND, Scope.TOKENS))
-        return frozenset(scope for each in added[: list(Role).index(self) + 1] for scope in each)
+        return frozenset(scope for each in added[: list(UserRole).index(self) + 1] for scope in each)
 
 
 def includes(scopes: frozenset[Scope], scope: Scope) -> bool:

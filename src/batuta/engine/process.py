@@ -26,7 +26,7 @@ from batuta.kernel.identity import make_owner
 from batuta.kernel.reasons import define
 from batuta.kernel.values import dataclass
 from batuta.processes.exit import FILE_WATCH_POLICY, RECYCLER_POLICY, FileWatch, Recycler
-from batuta.processes.heartbeat import HEARTBEAT_POLICY, Heartbeat, Status
+from batuta.processes.heartbeat import HEARTBEAT_POLICY, Heartbeat, ProcessStatus
 from batuta.processes.loop_monitor import LoopMonitor, WatchdogThread, monitor_policy
 from batuta.processes.notify import Notifier
 from batuta.processes.requests import REQUESTS_POLICY, RequestLoop
@@ -192,15 +192,15 @@ class _Guard:
             )
             self.heartbeat.record(restart)
 
-    def _state(self) -> Status | None:
+    def _state(self) -> ProcessStatus | None:
         if self._monitor.is_blocked:
-            return Status.STALLED
-        return Status.DRAINING if self._stop.is_set() else None
+            return ProcessStatus.STALLED
+        return ProcessStatus.DRAINING if self._stop.is_set() else None
 
     async def _report_block(self, stack: str, silent: timedelta) -> None:
         detail = EVENT_LOOP_BLOCKED(silent=timedelta(seconds=round(silent.total_seconds(), 1)))
         await self.heartbeat.write_last(
-            self.heartbeat.restart(RestartReason.BLOCKED, detail, stack=stack), Status.STALLED
+            self.heartbeat.restart(RestartReason.BLOCKED, detail, stack=stack), ProcessStatus.STALLED
         )
 
     def _restart(self, why: str) -> None:

@@ -10,7 +10,7 @@ from typing import Protocol
 from batuta.health.finding import BELOW_HEALTHY, Finding, Report, Severity, merge_reports
 from batuta.kernel.clock import brief
 from batuta.kernel.values import dataclass
-from batuta.processes.heartbeat import HEARTBEAT_EVERY, Status
+from batuta.processes.heartbeat import HEARTBEAT_EVERY, ProcessStatus
 from batuta.processes.restarts import Budget, Restart
 
 BUDGET = Budget()
@@ -128,11 +128,11 @@ class Beat:
     @property
     def is_offline(self) -> bool:
         """Whether the process ended after a regular shutdown."""
-        return self.status == Status.OFFLINE
+        return self.status == ProcessStatus.OFFLINE
 
     def works(self, now: datetime) -> bool:
         """Return whether the process is alive and its event loop responds."""
-        return self.lives(now) and self.status != Status.STALLED
+        return self.lives(now) and self.status != ProcessStatus.STALLED
 
     def lives(self, now: datetime) -> bool:
         return not self.is_offline and now - self.beat_at <= DEAD_AFTER

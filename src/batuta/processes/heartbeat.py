@@ -57,7 +57,7 @@ MOST_PENDING = 100
 LoopStatuses: TypeAlias = Mapping[str, Mapping[str, bool | float | int | None]]
 
 
-class Status(StrEnum):
+class ProcessStatus(StrEnum):
     ONLINE = "online"
     DEGRADED = "degraded"  # a loop fails, is stuck, or has ended
     DRAINING = "draining"
@@ -101,7 +101,7 @@ class Heartbeat:
     running: Callable[[], Collection[LoopState]]
     clock: Clock
     now: Callable[[], datetime | None]
-    state: Callable[[], Status | None] = lambda: None
+    state: Callable[[], ProcessStatus | None] = lambda: None
     open: Callable[[], Awaitable[None]] = _is_open
     shows: Collection[str] | None = None
     name: str = "heartbeat"
@@ -120,7 +120,7 @@ class Heartbeat:
         """Write the last heartbeat, which marks the process as ended normally."""
         await self.open()
         await self._write_restarts()
-        await self._beat(Status.OFFLINE)
+        await self._beat(ProcessStatus.OFFLINE)
 
     def on_event(self, event: Event) -> None:
         """Receive an event from the supervisor. If the event is about a restart, record the restart."""
@@ -169,7 +169,7 @@ class Heartbeat:
             restarts_in_window=restarts,
         )
 
-    async def write_last(self, restart: NewRestart, status: Status) -> None:
+    async def write_last(self, restart: NewRestart, status: ProcessStatus) -> None:
         """Write a restart and the last heartbeat. Call this method before forcing the process to exit."""
         await self.open()
         await self.restarts.add(restart, now=self.now())
@@ -178,7 +178,7 @@ class Heartbeat:
     def _neighbours(self) -> list[LoopState]:
         return [each for each in self.running() if each.loop is not self]
 
-    async def _beat(self, status: Status) -> None:
+    async def _beat(self, status: ProcessStatus) -> None:
         passed = self.clock.monotonic()
         await self.store.beat(
             self.worker_id,
@@ -199,14 +199,14 @@ class Heartbeat:
             self._pending.popleft()
 
 
-def status_of(neighbours: Collection[LoopState], passed: float) -> Status:
+def status_of(neighbours: Collection[LoopState], passed: float) -> ProcessStatus:
     if any(each.is_ending for each in neighbours):
-        return Status.DRAINING
+        return ProcessStatus.DRAINING
     is_well = all(
         each.is_alive and not each.failures and each.stuck_tick is None and not each.is_stuck(passed)
         for each in neighbours
     )
-    return Status.ONLINE if is_well else Status.DEGRADED
+    return ProcessStatus.ONLINE if is_well else ProcessStatus.DEGRADED
 
 
 def describe_loop(running: LoopState, passed: float) -> Mapping[str, bool | float | int | None]:

@@ -24,7 +24,7 @@ from batuta.queue.outcome import TIMED_OUT, Cancelled
 from batuta.supervise.running import CANCEL_GRACE, MOST_CANCELS
 
 
-class Step(Enum):
+class ItemStep(Enum):
     CLAIMED = auto()  # the item is claimed, but its task has not started
     HANDLING = auto()
     SETTLING = auto()  # the handler has ended, and the settlement is not written yet
@@ -37,15 +37,15 @@ class Stop(Enum):
     SHUTDOWN = auto()  # the process shuts down: the item is handed back
     LOST = auto()  # another process owns the item: nothing is written
 
-    def applies_in(self, step: Step) -> bool:
+    def applies_in(self, step: ItemStep) -> bool:
         """Return whether this stop may interrupt the step. A cancellation request has no effect once the item is being
         settled.
         """
         match self:
             case Stop.REQUESTED:
-                return step in (Step.CLAIMED, Step.HANDLING)
+                return step in (ItemStep.CLAIMED, ItemStep.HANDLING)
             case Stop.OVERDUE:
-                return step is not Step.SETTLING
+                return step is not ItemStep.SETTLING
             case Stop.SHUTDOWN | Stop.LOST:
                 return True
             case _:
@@ -75,7 +75,7 @@ class Running:
     lease: Lease
     handler: ItemHandler
     started_at: float
-    step: Step = Step.CLAIMED
+    step: ItemStep = ItemStep.CLAIMED
     stop: Stop | None = None
     outage: StoreUnavailable | None = None  # why the engine's own database did not execute the effect
     task: "asyncio.Task[None]" = field(init=False)
@@ -86,7 +86,7 @@ class Running:
 
     @property
     def is_settling(self) -> bool:
-        return self.step in (Step.SETTLING, Step.IN_EFFECT)
+        return self.step in (ItemStep.SETTLING, ItemStep.IN_EFFECT)
 
     async def handle(self) -> Called:
         """Call the handler and return its result, or the result of a stop that was requested before the task started.
@@ -96,7 +96,7 @@ class Running:
         """
         if self.stop is not None:
             return self.stop.result()
-        self.step = Step.HANDLING
+        self.step = ItemStep.HANDLING
         try:
             try:
                 value = await self.handler.handle(self.lease)
@@ -112,7 +112,7 @@ class Running:
         except Exception as error:  # noqa: BLE001 - every error of a handler is a failure of its item
             return Raised(error)
         finally:
-            self.step = Step.SETTLING
+            self.step = ItemStep.SETTLING
 
     async def call(self, function: Callable[[], Awaitable[object]]) -> object:
         """Call application code and return its value. If the code leaves a cancellation pending, raise
@@ -134,7 +134,7 @@ class Running:
         except Exception as error:  # noqa: BLE001 - every error of a handler or an effect is a failure of its item
             return Raised(error)
         finally:
-            self.step = Step.SETTLING
+            self.step = ItemStep.SETTLING
 
     async def _absorb_own_cancellation(self) -> Called:
         """Undo the cancellation of a handler or effect, and return the result that follows from it. Raises

@@ -15,7 +15,7 @@ from batuta.kernel.errors import StoreTimeout
 from batuta.kernel.events import EventLoopBlocked, EventLoopResponds
 from batuta.processes import loop_monitor as lag_module
 from batuta.processes.exit import MEGABYTE, Recycler
-from batuta.processes.heartbeat import Status, describe_loop, status_of
+from batuta.processes.heartbeat import ProcessStatus, describe_loop, status_of
 from batuta.processes.loop_monitor import LoopMonitor, WatchdogThread, monitor_policy
 from batuta.processes.notify import Notifier
 from batuta.processes.restarts import EXIT_AGAIN, RestartReason, reason_of_dump
@@ -302,12 +302,12 @@ def test_process_with_a_degraded_loop_is_degraded_and_names_it() -> None:
     well, ill = (
         LoopState(FunctionLoop(name, tick), policy, last_beat=100.0, worked_at=90.0) for name in ("well", "ill")
     )
-    assert status_of([well, ill], 130.0) is Status.ONLINE
+    assert status_of([well, ill], 130.0) is ProcessStatus.ONLINE
     ill.is_ticking = True
-    assert status_of([well, ill], 159.0) is Status.ONLINE
-    assert status_of([well, ill], 160.0) is Status.DEGRADED
+    assert status_of([well, ill], 159.0) is ProcessStatus.ONLINE
+    assert status_of([well, ill], 160.0) is ProcessStatus.DEGRADED
     described = describe_loop(ill, 160.0)
     assert (described["alive"], described["last_ping_ago"], described["last_progress_ago"]) == (False, 60.0, 70.0)
     assert describe_loop(well, 160.0)["alive"] is True
     well.failures = 1
-    assert status_of([well], 130.0) is Status.DEGRADED
+    assert status_of([well], 130.0) is ProcessStatus.DEGRADED

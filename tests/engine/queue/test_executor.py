@@ -17,7 +17,7 @@ from batuta.queue.executor import Executed, execute
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.outcome import Cancelled, Done, Failed, Snooze, after_seconds
-from batuta.queue.running import Running, Step, Stop
+from batuta.queue.running import ItemStep, Running, Stop
 from batuta.testing import FakeClock
 from batuta.testing.clock import settle
 
@@ -89,7 +89,7 @@ async def test_execution_duration_is_measured(clock: FakeClock) -> None:
 
 
 async def test_item_passes_through_its_steps(clock: FakeClock) -> None:
-    steps: list[Step] = []
+    steps: list[ItemStep] = []
 
     async def handle(lease: Lease) -> object:
         steps.append(item.running.step)
@@ -98,7 +98,7 @@ async def test_item_passes_through_its_steps(clock: FakeClock) -> None:
     item = Item(clock, handle)
     steps.append(item.running.step)
     await item.executed()
-    assert [*steps, item.running.step] == [Step.CLAIMED, Step.HANDLING, Step.SETTLING]
+    assert [*steps, item.running.step] == [ItemStep.CLAIMED, ItemStep.HANDLING, ItemStep.SETTLING]
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), SystemExit(1), asyncio.CancelledError(), GeneratorExit()])
@@ -174,14 +174,14 @@ async def test_stop_before_the_start_runs_nothing(clock: FakeClock, why: Stop) -
 @pytest.mark.parametrize(
     ("why", "steps"),
     [
-        (Stop.REQUESTED, {Step.CLAIMED, Step.HANDLING}),
-        (Stop.OVERDUE, {Step.CLAIMED, Step.HANDLING, Step.IN_EFFECT}),
-        (Stop.SHUTDOWN, set(Step)),
-        (Stop.LOST, set(Step)),
+        (Stop.REQUESTED, {ItemStep.CLAIMED, ItemStep.HANDLING}),
+        (Stop.OVERDUE, {ItemStep.CLAIMED, ItemStep.HANDLING, ItemStep.IN_EFFECT}),
+        (Stop.SHUTDOWN, set(ItemStep)),
+        (Stop.LOST, set(ItemStep)),
     ],
 )
-def test_each_stop_applies_in_some_steps(why: Stop, steps: set[Step]) -> None:
-    assert {step for step in Step if why.applies_in(step)} == steps
+def test_each_stop_applies_in_some_steps(why: Stop, steps: set[ItemStep]) -> None:
+    assert {step for step in ItemStep if why.applies_in(step)} == steps
 
 
 def test_execute_is_short_and_imports_neither_store_nor_worker() -> None:

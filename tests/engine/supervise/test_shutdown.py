@@ -8,7 +8,7 @@ import pytest
 
 from batuta.kernel.errors import CancelIgnored
 from batuta.kernel.events import LoopEnded, LoopFailed, ShutdownPhase
-from batuta.processes.heartbeat import Status, status_of
+from batuta.processes.heartbeat import ProcessStatus, status_of
 from batuta.supervise.loop import FunctionLoop, Idle, LoopPolicy, Pace, Wakeup, loop_of
 from batuta.supervise.shutdown import EXIT_MARGIN, Phase, Shutdown
 from batuta.supervise.supervisor import Supervisor
@@ -279,9 +279,9 @@ async def test_process_in_shutdown_is_draining_and_not_degraded(supervisor: Supe
     supervisor.add(Draining("worker", clock, drain=20), EVERY_TEN)
     stopped = Stopped(supervisor, clock)
     await settle()
-    assert status_of(supervisor.running, clock.monotonic()) is Status.ONLINE
+    assert status_of(supervisor.running, clock.monotonic()) is ProcessStatus.ONLINE
     await stopped.ask()
-    assert status_of(supervisor.running, clock.monotonic()) is Status.DRAINING
+    assert status_of(supervisor.running, clock.monotonic()) is ProcessStatus.DRAINING
     assert await stopped.took() == 20
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from batuta.access import Role, Scope
+from batuta.access import Scope, UserRole
 from batuta.dispatch.job import Overlap
 from batuta.guard.breaker import CircuitState
 from batuta.health.finding import Grade
@@ -94,13 +94,13 @@ COMPOSED: dict[str, Iterable[str]] = {
     "panel.request_kind.": RequestKind,
     "panel.status_word.": Status,
     "panel.target_": ("all", "category", "job", "queue"),
-    "panel.token_role.": (*Role, "metrics"),
+    "panel.token_role.": (*UserRole, "metrics"),
     "panel.token_state.": ("active", "expired", "revoked"),
     "panel.trigger_word.": ("schedule", "manual", "catch_up"),
     "panel.will.": BulkChange,
     "panel.will.process_": RequestKind,
     "panel.will.schedule_": _OF_SCHEDULES,
-    "role_word.": Role,
+    "role_word.": UserRole,
     "scope_word.": Scope,
 }
 # First parts of keys that commands and the application's screens compose. Their own tests read these texts.

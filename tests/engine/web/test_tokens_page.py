@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 
 from batuta import Batuta
-from batuta.access import Role, Scope, Token, mint, proves, split_token
+from batuta.access import Scope, Token, UserRole, mint, proves, split_token
 from batuta.config import EngineSettings, load_settings
 from batuta.stores.sql.queries import query_of
 from batuta.testing import FakeClock
@@ -70,7 +70,7 @@ async def office(database_url: str) -> AsyncIterator[Office]:
 
 
 async def test_an_administrator_creates_a_token_and_sees_its_secret_once(office: Office) -> None:
-    admin = await office.browser(*Role.ADMIN.scopes)
+    admin = await office.browser(*UserRole.ADMIN.scopes)
     answer = await act(admin, "token.create", **CREATE)
     (text,) = set(SHOWN.findall(answer.text))
     assert answer.status_code == 200
@@ -79,7 +79,7 @@ async def test_an_administrator_creates_a_token_and_sees_its_secret_once(office:
     parts = split_token(text)
     assert parts is not None
     assert proves(stored, parts[1], now=office.clock.now())
-    assert stored.scopes == Role.OPERATOR.scopes
+    assert stored.scopes == UserRole.OPERATOR.scopes
     assert stored.expires_at == office.clock.now() + timedelta(days=90)
     assert stored.created_by == "token ana1"
     assert [(who, subject) for who, subject, _ in await office.audit("token.create")] == [("token ana1", stored.id)]
@@ -93,7 +93,7 @@ async def test_an_administrator_creates_a_token_and_sees_its_secret_once(office:
 
 
 async def test_a_token_has_no_more_scopes_than_its_creator(office: Office) -> None:
-    admin = await office.browser(*Role.ADMIN.scopes)
+    admin = await office.browser(*UserRole.ADMIN.scopes)
     refused = await act(admin, "token.create", **CREATE, dados="sim")
     assert refused.status_code == 422
     assert "pii" in refused.text
@@ -101,9 +101,9 @@ async def test_a_token_has_no_more_scopes_than_its_creator(office: Office) -> No
     watcher = await act(admin, "token.create", nome="prometheus", papel="metrics")
     assert watcher.status_code == 200
     assert (await office.find("prometheus")).scopes == {Scope.METRICS}
-    with_data = await office.browser(*Role.ADMIN.scopes, Scope.PII)
+    with_data = await office.browser(*UserRole.ADMIN.scopes, Scope.PII)
     assert (await act(with_data, "token.create", **CREATE, dados="sim")).status_code == 200
-    assert (await office.find("rui")).scopes == {*Role.OPERATOR.scopes, Scope.PII}
+    assert (await office.find("rui")).scopes == {*UserRole.OPERATOR.scopes, Scope.PII}
     # A rotation shows the secret of the new token, so only users who have all scopes of the token may rotate it.
     stolen = await act(admin, "token.rotate", token=(await office.find("rui")).id, prazo="1d")
     assert stolen.status_code == 422
@@ -111,7 +111,7 @@ async def test_a_token_has_no_more_scopes_than_its_creator(office: Office) -> No
 
 
 async def test_rotation_shows_a_successor_and_ends_the_old_token_later(office: Office) -> None:
-    admin = await office.browser(*Role.ADMIN.scopes)
+    admin = await office.browser(*UserRole.ADMIN.scopes)
     await act(admin, "token.create", **CREATE)
     old = await office.find("rui")
     answer = await act(admin, "token.rotate", token=old.id, prazo="2h")
@@ -124,7 +124,7 @@ async def test_rotation_shows_a_successor_and_ends_the_old_token_later(office: O
 
 
 async def test_a_revoked_token_ends_its_session(office: Office) -> None:
-    admin = await office.browser(*Role.ADMIN.scopes)
+    admin = await office.browser(*UserRole.ADMIN.scopes)
     reader = await office.browser(Scope.READ)
     found = await office.find("ana2")
     done = await act(admin, "token.revoke", token=found.id)

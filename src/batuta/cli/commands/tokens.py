@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from batuta.access import Role, Scope, Token, mint, mint_successor
+from batuta.access import Scope, Token, UserRole, mint, mint_successor
 from batuta.cli.commands.controls import parse_span
 from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, current_user
 from batuta.engine.batuta import Batuta
@@ -17,7 +17,7 @@ from batuta.kernel.errors import AmbiguousId
 def create(
     context: typer.Context,
     name: Annotated[str, typer.Option("--name")],
-    role: Annotated[Role | None, typer.Option("--role", help="reader | operator | admin")] = None,
+    role: Annotated[UserRole | None, typer.Option("--role", help="reader | operator | admin")] = None,
     scope: Annotated[
         list[Scope] | None, typer.Option("--scope", help="read | operate | send | tokens | pii | metrics")
     ] = None,

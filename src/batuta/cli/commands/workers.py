@@ -14,7 +14,7 @@ from batuta.health.workers import FORGOTTEN_AFTER, Beat, LoopSeen, Signs
 from batuta.kernel.clock import brief
 from batuta.kernel.identity import has_ended, short
 from batuta.kernel.suggestions import unknown
-from batuta.processes.heartbeat import Status
+from batuta.processes.heartbeat import ProcessStatus
 from batuta.processes.requests import RequestKind
 from batuta.processes.restarts import Restart
 from batuta.runlog.log import Timetable
@@ -176,7 +176,7 @@ def _print(ctx: CliContext, document: dict[str, list[dict[str, Any]]], stacks: b
         loops = [
             {"worker": process["worker"], "pid": process["pid"], "loop": name, **loop}
             for process in document["workers"]
-            if process["status"] != Status.OFFLINE
+            if process["status"] != ProcessStatus.OFFLINE
             for name, loop in process["loops"].items()
         ]
         ctx.say("")

@@ -37,7 +37,7 @@ from batuta.kernel.waiting import insist
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.outcome import EFFECT_CRASHED, Failed, Settlement, Writes
-from batuta.queue.running import Running, Step
+from batuta.queue.running import ItemStep, Running
 from batuta.queue.store import ClaimResult, Endings, QueueStore
 
 Ending: TypeAlias = tuple[Lease, Settlement]
@@ -390,7 +390,7 @@ class TimedEffect:
 
     async def __call__(self, transaction: Any) -> None:
         began = self.clock.monotonic()
-        self.running.step = Step.IN_EFFECT
+        self.running.step = ItemStep.IN_EFFECT
         # A separate task, because on SQLite the effect occupies the writer, and the worker's tick waits for the writer.
         alarm = asyncio.create_task(self._stop_in_time())
         try:
@@ -404,12 +404,12 @@ class TimedEffect:
             raise
         finally:
             alarm.cancel()
-            self.running.step = Step.SETTLING
+            self.running.step = ItemStep.SETTLING
             self._left -= self.clock.monotonic() - began
 
     async def _stop_in_time(self) -> None:
         await self.clock.sleep(max(0.0, self._left))
-        if self.running.step is Step.IN_EFFECT:
+        if self.running.step is ItemStep.IN_EFFECT:
             self.stop(self.running)
 
     def _is_own(self, error: StoreUnavailable) -> bool:

@@ -27,7 +27,7 @@ from batuta.queue.executor import decide, execute
 from batuta.queue.handler import UNREADABLE, ItemHandler, unknown_item_handler
 from batuta.queue.item import Lease
 from batuta.queue.outcome import EFFECT_CRASHED, HANDLER_CRASHED, WAITS_ALONE, Settlement, give_back, put_off
-from batuta.queue.running import Cancellations, Running, Step, Stop
+from batuta.queue.running import Cancellations, ItemStep, Running, Stop
 from batuta.queue.store import QueueStore
 from batuta.queue.worker.isolation import Isolation
 from batuta.queue.worker.outage import find_outage, outcome_of
@@ -161,7 +161,7 @@ class Worker:
     @property
     def tasks(self) -> "list[asyncio.Task[None]]":
         """The asyncio tasks of the items that have started."""
-        return [each.task for each in self._running.values() if each.step is not Step.CLAIMED]
+        return [each.task for each in self._running.values() if each.step is not ItemStep.CLAIMED]
 
     def is_busy(self) -> bool:
         return bool(self._running or self._waiting or self._settler.is_claiming or self._cancellations.due_times)
@@ -277,7 +277,7 @@ class Worker:
         """
         for running in self._running.values():
             running.stop = running.stop or Stop.SHUTDOWN
-            if running.step is not Step.CLAIMED:
+            if running.step is not ItemStep.CLAIMED:
                 running.task.cancel()
 
     async def hand_back(self, shutdown: Shutdown) -> None:
@@ -398,7 +398,7 @@ class Worker:
             if running.stop not in (Stop.SHUTDOWN, Stop.LOST):
                 raise
             if running.stop is Stop.SHUTDOWN and self._owns(running):
-                untried = running.step is Step.CLAIMED
+                untried = running.step is ItemStep.CLAIMED
                 self._unsettled.add(running.lease, give_back()._replace(untried=untried))
         finally:
             self._forget(running)
@@ -466,7 +466,7 @@ class Worker:
     def _stop(self, running: Running, why: Stop) -> None:
         if why.applies_in(running.step):
             running.stop = why
-            if running.step is not Step.CLAIMED:
+            if running.step is not ItemStep.CLAIMED:
                 self._cancellations.cancel(running.task)
 
     def _give_up_uncancellable(self) -> None:

@@ -197,7 +197,7 @@ def to_batuta_error(error: sqlite3.Error, where: str) -> BatutaError:
 Act: TypeAlias = Callable[[sqlite3.Connection], Any]
 
 
-class Acts:
+class ActFactory:
     """Converts queries into acts (functions that a thread runs on a connection). Values are converted on the event
     loop; rows are read in the thread.
     """
@@ -237,7 +237,7 @@ class Acts:
 class StatementsInThread:
     """Executes queries on a connection, in the thread that uses the connection."""
 
-    def __init__(self, connection: sqlite3.Connection, acts: Acts) -> None:
+    def __init__(self, connection: sqlite3.Connection, acts: ActFactory) -> None:
         self._connection = connection
         self._acts = acts
 

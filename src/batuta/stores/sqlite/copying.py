@@ -13,7 +13,7 @@ from batuta.kernel.errors import BackupDamaged, RestoreRefused
 from batuta.kernel.reasons import Reason
 from batuta.stores.backup.archive import Applied, open_private, sync
 from batuta.stores.sql.database import ConnectionLimits, Query, Reading, Row
-from batuta.stores.sqlite.connection import Acts, open_connection, register_types, translate_errors
+from batuta.stores.sqlite.connection import ActFactory, open_connection, register_types, translate_errors
 
 PAGES = 2_000  # number of pages per progress report
 # Seconds to wait for a lock. A process keeps the file open while it runs, so a longer wait would not help.
@@ -70,7 +70,7 @@ class OldDatabase(Reading):
 
     def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
         self._connection = connection
-        self._acts = Acts(clock, ConnectionLimits())
+        self._acts = ActFactory(clock, ConnectionLimits())
 
     async def all(self, query: Query, **values: object) -> list[Row]:
         with translate_errors("the replaced database"):

@@ -25,7 +25,14 @@ from batuta.stores.sql.database import (
     Transaction,
     Values,
 )
-from batuta.stores.sqlite.connection import Act, Acts, StatementsInThread, open_connection, prepare, translate_errors
+from batuta.stores.sqlite.connection import (
+    Act,
+    ActFactory,
+    StatementsInThread,
+    open_connection,
+    prepare,
+    translate_errors,
+)
 from batuta.stores.sqlite.identity import OpenFile
 from batuta.stores.sqlite.notifications import NotificationFolder, Receiver
 from batuta.stores.sqlite.readers import Pinned, Readers
@@ -52,7 +59,7 @@ class SqliteDatabase(Transaction):
         self._clock = clock
         self._limits = limits
         self._held = Held()
-        self._acts = Acts(clock, limits)
+        self._acts = ActFactory(clock, limits)
         self._open_file = OpenFile(self._file)
         self._writer: Writer | None = None
         self._readers: Readers | None = None
@@ -256,7 +263,7 @@ class PollingListener:
 class SqliteTransaction(Transaction):
     """A transaction that occupies the writer thread from its first statement until the block ends."""
 
-    def __init__(self, writer: Writer, acts: Acts, limits: ConnectionLimits, where: str) -> None:
+    def __init__(self, writer: Writer, acts: ActFactory, limits: ConnectionLimits, where: str) -> None:
         loop = asyncio.get_running_loop()
         self._writer = writer
         self._acts = acts
@@ -311,7 +318,7 @@ class SqliteTransaction(Transaction):
 
 
 class SqliteSnapshot(Reading):
-    def __init__(self, pinned: Pinned, acts: Acts) -> None:
+    def __init__(self, pinned: Pinned, acts: ActFactory) -> None:
         self._pinned = pinned
         self._acts = acts
         self._guard = StatementGuard()

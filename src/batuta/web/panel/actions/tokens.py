@@ -9,7 +9,7 @@ from datetime import datetime
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 
-from batuta.access import Role, Scope, Token, mint, mint_successor
+from batuta.access import Scope, Token, UserRole, mint, mint_successor
 from batuta.engine.batuta import Batuta
 from batuta.engine.screens import Action, ActionCall, ActionResult, Field, FieldKind, Preview, Tone
 from batuta.kernel.errors import ActionRefused
@@ -35,7 +35,7 @@ _FIELDS = (
         label="panel.field.token_role",
         kind=FieldKind.CHOICE,
         required=True,
-        choices={name: f"panel.token_role.{name}" for name in (*Role, METRICS)},
+        choices={name: f"panel.token_role.{name}" for name in (*UserRole, METRICS)},
     ),
     Field(
         name="dados",
@@ -66,11 +66,11 @@ def state_of_token(token: Token, now: datetime) -> str:
     return ACTIVE if token.is_valid(now) else EXPIRED
 
 
-def role_of(token: Token) -> Role | None:
+def role_of(token: Token) -> UserRole | None:
     """Return the role whose scopes are exactly the token's scopes, apart from ``pii``. Return None if there is no such
     role.
     """
-    return next((role for role in Role if role.scopes == token.scopes - {Scope.PII}), None)
+    return next((role for role in UserRole if role.scopes == token.scopes - {Scope.PII}), None)
 
 
 class TokenActions:
@@ -170,7 +170,7 @@ class TokenActions:
 
 def _scopes(values: Mapping[str, str]) -> frozenset[Scope]:
     role = values["papel"]
-    chosen = frozenset({Scope.METRICS}) if role == METRICS else Role(role).scopes
+    chosen = frozenset({Scope.METRICS}) if role == METRICS else UserRole(role).scopes
     return chosen | ({Scope.PII} if values["dados"] else frozenset())
 
 
