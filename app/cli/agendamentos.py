@@ -25,7 +25,7 @@ from app.contexts.agendamentos.model import (
 )
 from app.contexts.agendamentos.normalizacao import documento_em_json, endereco_em_json, lido_pelas_regras
 from app.contexts.agendamentos.planilha.colunas import nome_dito
-from app.contexts.agendamentos.planilha.linhas import Lida, Recusa
+from app.contexts.agendamentos.planilha.linhas import PlanilhaLida, Recusa
 from app.contexts.agendamentos.planilha.processo import LeitorDeArquivos
 from app.contexts.agendamentos.relato import Visao, agendamento_em_palavras, em_csv
 from app.contexts.agendamentos.service import Filtro
@@ -347,7 +347,7 @@ async def _export(julia: Julia, saida: Path, documentos: bool) -> int:
     return count
 
 
-async def _read(leitura: LeitorDeArquivos, content: bytes, name: str, chosen: Mapping[str, str]) -> Lida:
+async def _read(leitura: LeitorDeArquivos, content: bytes, name: str, chosen: Mapping[str, str]) -> PlanilhaLida:
     try:
         return await leitura.ler(content, name, chosen)
     except Recusa as refused:

@@ -12,7 +12,7 @@ import typer
 from app.cli.grupos.listas import Limite, Pular
 from app.cli.shared import ask, conversation_of, id_of, read_personal, word
 from app.composition.julia import Julia
-from app.contexts.conversas.atendimento import Com, Estagio, Mudada
+from app.contexts.conversas.atendimento import Com, EstagioDaConversa, Mudada
 from app.contexts.conversas.duvidas import Decisao, Duvida, DuvidaDesconhecida
 from app.contexts.conversas.optout import SHOWN
 from app.contexts.conversas.pendencias import Pendencia, PendenciaDesconhecida
@@ -35,7 +35,7 @@ Motivo = Annotated[str, typer.Option("--motivo")]
 def listar(
     context: typer.Context,
     com: Annotated[Com | None, typer.Option("--com")] = None,
-    estagio: Annotated[Estagio | None, typer.Option("--estagio")] = None,
+    estagio: Annotated[EstagioDaConversa | None, typer.Option("--estagio")] = None,
     encerradas: Annotated[bool, typer.Option("--encerradas")] = False,
     limite: Limite = 20,
     pular: Pular = 0,

@@ -9,7 +9,7 @@ import typer
 from app.cli.grupos.listas import Limite, Pular
 from app.cli.shared import DAY, MOMENT, ask, conversation_of, format_cell, print_rows
 from app.composition.julia import Julia
-from app.contexts.conversas.atendimento import Estagio
+from app.contexts.conversas.atendimento import EstagioDaConversa
 from app.contexts.followups.model import FollowupsMudados
 from app.contexts.followups.relato import followup_em_palavras, followups_mudados_em_palavras
 from batuta.cli import CliContext, JsonFlag, cli_context, current_user
@@ -22,7 +22,7 @@ Motivo = Annotated[str, typer.Option("--motivo")]
 
 def listar(
     context: typer.Context,
-    estagio: Annotated[Estagio | None, typer.Option("--estagio")] = None,
+    estagio: Annotated[EstagioDaConversa | None, typer.Option("--estagio")] = None,
     devidos: Annotated[bool, typer.Option("--devidos")] = False,
     limite: Limite = 20,
     pular: Pular = 0,

@@ -10,7 +10,7 @@ import typer
 from app.cli.grupos.listas import Limite, Pular
 from app.cli.shared import MOMENT, ask, format_cell, id_of, print_rows
 from app.composition.julia import Julia
-from app.contexts.estado_medico.model import Ciclo, Correcao, EstadoDesconhecido, Permissao
+from app.contexts.estado_medico.model import CicloDeVida, CorrecaoDoMedico, EstadoDesconhecido, Permissao
 from app.contexts.estado_medico.relato import INSTANTS, estado_em_palavras
 from app.contexts.estado_medico.service import Filtro
 from app.contexts.medicos.cadastro import ler_csv
@@ -49,7 +49,7 @@ def importar(
 def listar(
     context: typer.Context,
     permissao: Annotated[Permissao | None, typer.Option("--permissao")] = None,
-    ciclo: Annotated[Ciclo | None, typer.Option("--ciclo")] = None,
+    ciclo: Annotated[CicloDeVida | None, typer.Option("--ciclo")] = None,
     limite: Limite = 20,
     pular: Pular = 0,
     as_json: JsonFlag = False,
@@ -75,7 +75,7 @@ def corrigir(
     id: str,
     motivo: Annotated[str, typer.Option("--motivo")],
     temperatura: Annotated[float | None, typer.Option("--temperatura", min=0, max=1)] = None,
-    ciclo: Annotated[Ciclo | None, typer.Option("--ciclo")] = None,
+    ciclo: Annotated[CicloDeVida | None, typer.Option("--ciclo")] = None,
     descanso_ate: Annotated[datetime | None, typer.Option("--descanso-ate", formats=MOMENT)] = None,
     sem_descanso: Annotated[bool, typer.Option("--sem-descanso")] = False,
     proximo_contato: Annotated[datetime | None, typer.Option("--proximo-contato", formats=MOMENT)] = None,
@@ -86,7 +86,7 @@ def corrigir(
     if (descanso_ate is not None and sem_descanso) or (proximo_contato is not None and sem_proximo_contato):
         ctx.say_wrong(ctx.texts()("cli.medicos.one_of_two"))
         raise typer.Exit(REFUSED)
-    zone, correcao = ctx.work().zone, Correcao()
+    zone, correcao = ctx.work().zone, CorrecaoDoMedico()
     if temperatura is not None:
         correcao["temperatura"] = temperatura
     if ciclo is not None:

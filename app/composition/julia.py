@@ -19,7 +19,7 @@ from app.composition.grupos import GroupContacts, Groups, add_groups, build_grou
 from app.composition.jobs import add_endpoints, add_jobs, upkeep_handlers
 from app.composition.llm import CIRCUIT, build_llm
 from app.composition.plantoes import Answers, ExternalHandoffs, Shifts, add_answers, add_handoffs, add_shifts
-from app.composition.telegram.services import Telegram, add_telegram
+from app.composition.telegram.services import TelegramServices, add_telegram
 from app.contexts.mensagens.tipos import Tipo
 from app.contexts.telegram.porta import Telegram as Port
 from app.contexts.webhooks.api import Fato
@@ -61,7 +61,7 @@ class Julia:
     doctors: Doctors
     chips: ChipServices
     sending: Sending
-    telegram: Telegram
+    telegram: TelegramServices
     campaigns: Campaigns
     groups: Groups
     group_contacts: GroupContacts

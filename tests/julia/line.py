@@ -5,7 +5,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from app.contexts.comum.conteudo import hash_do_texto
-from app.contexts.comum.whatsapp import Conexao, Encontrada, Entrega, Instancia, Numero, SendResult, Sent, Unavailable
+from app.contexts.comum.whatsapp import (
+    Encontrada,
+    Entrega,
+    EstadoDaConexao,
+    Instancia,
+    Numero,
+    SendResult,
+    Sent,
+    Unavailable,
+)
 from batuta.kernel.clock import Clock
 
 
@@ -27,8 +36,8 @@ class ScriptedLine:
     clock: Clock
     answers: list[tuple[SendResult, bool]] = field(default_factory=list)
     receipts: list[Receipt] = field(default_factory=list)
-    state: Conexao | Unavailable = Conexao.OPEN  # state of every instance that ``states`` does not name
-    states: dict[str, Conexao | Unavailable] = field(default_factory=dict)
+    state: EstadoDaConexao | Unavailable = EstadoDaConexao.OPEN  # state of every instance that ``states`` does not name
+    states: dict[str, EstadoDaConexao | Unavailable] = field(default_factory=dict)
     listed: Sequence[Instancia] | Unavailable = ()
     known: Sequence[Numero] | Unavailable = ()
     looked_up: list[tuple[str, list[str]]] = field(default_factory=list)
@@ -45,7 +54,7 @@ class ScriptedLine:
             self.receipts.append(Receipt(id, instance, telefone, texto, self.clock.now()))
         return Sent(id, f"{telefone}@s.whatsapp.net") if answer is None else answer
 
-    async def connection(self, instance: str) -> Conexao | Unavailable:
+    async def connection(self, instance: str) -> EstadoDaConexao | Unavailable:
         return self.states.get(instance, self.state)
 
     async def instances(self) -> Sequence[Instancia] | Unavailable:

@@ -17,9 +17,9 @@ from starlette.routing import Route
 
 from app.contexts.comum.conteudo import hash_do_texto
 from app.contexts.comum.whatsapp import (
-    Conexao,
     Disconnected,
     Entrega,
+    EstadoDaConexao,
     NotOnWhatsApp,
     RateLimited,
     Refused,
@@ -147,7 +147,7 @@ async def test_send_fails_as_configured_and_receipts_list_the_sent_messages(
     assert await world.client.send_text(DEFAULT_INSTANCE, NUMBER, "Olá") == result
     receipts = await world.receipts()
     assert [each["answer"] for each in receipts] == left
-    assert await world.client.connection(DEFAULT_INSTANCE) is Conexao.OPEN
+    assert await world.client.connection(DEFAULT_INSTANCE) is EstadoDaConexao.OPEN
     assert [each["number"] for each in receipts] == [NUMBER] * len(left)
     await world.http.delete(f"{CONTROL}/")
     assert isinstance(await world.client.send_text(DEFAULT_INSTANCE, NUMBER, "Olá"), Sent)
@@ -268,7 +268,7 @@ async def test_line_is_banned_logs_out_flaps_and_is_paired_again(world: World) -
     assert await world.client.send_text(DEFAULT_INSTANCE, NUMBER, "a") == Disconnected()
     instances = await world.client.instances()
     assert isinstance(instances, list)
-    assert (instances[0].state, instances[0].code) == (Conexao.CLOSE, 403)
+    assert (instances[0].state, instances[0].code) == (EstadoDaConexao.CLOSE, 403)
     world.heard.clear()
     await world.http.post(where, json={"state": "close"})  # a transient close posts no event
     await world.http.post(where, json={"flap": 3, "every": 0.5})
@@ -279,7 +279,7 @@ async def test_line_is_banned_logs_out_flaps_and_is_paired_again(world: World) -
     paired = await world.http.get(f"/evolution/instance/connect/{DEFAULT_INSTANCE}", headers=key)
     assert paired.json()["pairingCode"] == "SIMULADO"
     await world.passes(3)
-    assert await world.client.connection(DEFAULT_INSTANCE) is Conexao.OPEN
+    assert await world.client.connection(DEFAULT_INSTANCE) is EstadoDaConexao.OPEN
 
 
 async def test_same_seed_gives_the_same_world_and_another_seed_another() -> None:

@@ -8,7 +8,7 @@ import typer
 from app.cli.grupos.listas import Limite, Pular
 from app.cli.shared import ask, id_of, word
 from app.composition.julia import Julia
-from app.contexts.relatorios.periodos import Tipo
+from app.contexts.relatorios.periodos import TipoDeRelatorio
 from app.contexts.relatorios.relato import linhas, relatorio_em_palavras, titulo
 from app.contexts.relatorios.service import Relatorio, RelatorioDesconhecido
 from batuta.cli import CliContext, JsonFlag, cli_context
@@ -18,7 +18,7 @@ COLUMNS = ("id", "relatorio", "enviadas", "recebidas", "reservados", "envios")
 
 def listar(
     context: typer.Context,
-    tipo: Annotated[Tipo | None, typer.Option("--tipo")] = None,
+    tipo: Annotated[TipoDeRelatorio | None, typer.Option("--tipo")] = None,
     limite: Limite = 20,
     pular: Pular = 0,
     as_json: JsonFlag = False,

@@ -8,7 +8,7 @@ import typer
 
 from app.cli.shared import DAY, MOMENT, ask, cell, word
 from app.composition.julia import Julia
-from app.contexts.esteira.ensaio import Prova, prova_em_palavras, provar
+from app.contexts.esteira.ensaio import Ensaio, ensaiar, ensaio_em_palavras
 from app.contexts.grupos.recebidas import campo_em_palavras, motivo_em_palavras
 from app.contexts.leitura_grupos.api import heuristica
 from batuta.cli import REFUSED, CliContext, JsonFlag, cli_context
@@ -28,15 +28,15 @@ def ler(
     if not said.strip():
         ctx.say_wrong(ctx.texts()("cli.grupos.nothing_to_read"))
         raise typer.Exit(REFUSED)
-    document = prova_em_palavras(ask(ctx, lambda julia: _read(julia, said, em, regiao)), said)
+    document = ensaio_em_palavras(ask(ctx, lambda julia: _read(julia, said, em, regiao)), said)
     ctx.show(document, as_json, lambda: _print(ctx, document))
 
 
-async def _read(julia: Julia, texto: str, em: datetime | None, regiao: str | None) -> Prova:
+async def _read(julia: Julia, texto: str, em: datetime | None, regiao: str | None) -> Ensaio:
     groups, work = julia.groups, julia.work
     nota = heuristica(texto, vocabulario=(await groups.dicionario.nomes()).vocabulario)
     sent = work.clock.now() if em is None else em.replace(tzinfo=work.zone)
-    return await provar(texto, em=sent, regiao=regiao, nota=nota, leitor=groups.rules, limiares=groups.limiares)
+    return await ensaiar(texto, em=sent, regiao=regiao, nota=nota, leitor=groups.rules, limiares=groups.limiares)
 
 
 def _print(ctx: CliContext, document: dict[str, Any]) -> None:

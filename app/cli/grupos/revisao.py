@@ -19,7 +19,7 @@ from batuta.cli import CliContext, JsonFlag, cli_context, current_user
 from batuta.sql import Row
 
 
-class StatusDaVaga(StrEnum):
+class StatusDaExtracao(StrEnum):
     """The states by which operators can filter the list of extracted vacancies."""
 
     AGUARDANDO_REVISAO = "aguardando_revisao"
@@ -31,7 +31,7 @@ class StatusDaVaga(StrEnum):
 
 def revisao(
     context: typer.Context,
-    status: Annotated[StatusDaVaga, typer.Option("--status")] = StatusDaVaga.AGUARDANDO_REVISAO,
+    status: Annotated[StatusDaExtracao, typer.Option("--status")] = StatusDaExtracao.AGUARDANDO_REVISAO,
     limite: Annotated[int, typer.Option("--limite", min=1, max=100_000)] = 20,
     pular: Pular = 0,
     as_json: JsonFlag = False,
@@ -39,7 +39,7 @@ def revisao(
     ctx = cli_context(context)
     rows, waiting = ask(ctx, lambda julia: _page(julia, status, limite, pular))
     vagas = [vaga_em_palavras(row, ctx.work().zone) for row in rows]
-    is_more = status is StatusDaVaga.AGUARDANDO_REVISAO and vagas and pular + len(vagas) < waiting
+    is_more = status is StatusDaExtracao.AGUARDANDO_REVISAO and vagas and pular + len(vagas) < waiting
     document = {"aguardando": waiting, "vagas": vagas}
     ctx.show(document, as_json, lambda: _print_waiting(ctx, vagas, status))
     if is_more and not as_json:
@@ -100,7 +100,7 @@ def rejeitar(
 COMMANDS: dict[str, Callable[..., None]] = {"revisao": revisao, "ver": ver, "aprovar": aprovar, "rejeitar": rejeitar}
 
 
-async def _page(julia: Julia, status: StatusDaVaga, limite: int, pular: int) -> tuple[Sequence[Row], int]:
+async def _page(julia: Julia, status: StatusDaExtracao, limite: int, pular: int) -> tuple[Sequence[Row], int]:
     review = julia.groups.revisao
     reading = review.pendentes(limite=limite, pular=pular, status=status.value)
     return await read_personal(julia, "grupos revisao", reading), await review.quantas()
@@ -133,10 +133,10 @@ def _print_decided(ctx: CliContext, done: Decidida) -> None:
     ctx.say(ctx.texts()("cli.grupos.decided", id=done.id, status=word(ctx, "vaga", done.status)))
 
 
-def _print_waiting(ctx: CliContext, vagas: list[dict[str, Any]], status: StatusDaVaga) -> None:
+def _print_waiting(ctx: CliContext, vagas: list[dict[str, Any]], status: StatusDaExtracao) -> None:
     texts = ctx.texts()
     if not vagas:
-        waits, state = status is StatusDaVaga.AGUARDANDO_REVISAO, word(ctx, "vaga", status)
+        waits, state = status is StatusDaExtracao.AGUARDANDO_REVISAO, word(ctx, "vaga", status)
         ctx.say(texts("cli.grupos.none_waiting") if waits else texts("cli.grupos.none_so", status=state))
         return
     columns = ("id", "hospital", "especialidade", "data", "periodo", "valor", "motivo")

@@ -24,9 +24,9 @@ from app.contexts.telegram.porta import (
     Feito,
     FloodWait,
     Login,
+    LoginRecusado,
     MotivoDaRecusa,
     PedeSenha,
-    Recusado,
     SessionRevoked,
 )
 from batuta.cli import FAILED, REFUSED, CliContext, JsonFlag, cli_context, current_user
@@ -88,14 +88,14 @@ async def _import(ctx: CliContext, login: Login) -> Entrou:
 
 
 async def _repeat(
-    ctx: CliContext, what: str, enter: Callable[[str], Awaitable[Entrou | PedeSenha | Recusado | Falha]]
+    ctx: CliContext, what: str, enter: Callable[[str], Awaitable[Entrou | PedeSenha | LoginRecusado | Falha]]
 ) -> Entrou | PedeSenha:
     """Ask for a code or a password, and ask again if it was wrong."""
     for left in range(ATTEMPTS - 1, -1, -1):
         found = await enter(await _type(ctx, what))
         if isinstance(found, Entrou | PedeSenha):
             return found
-        if not left or not isinstance(found, Recusado) or found.motivo not in AGAIN:
+        if not left or not isinstance(found, LoginRecusado) or found.motivo not in AGAIN:
             break
         ctx.say_wrong(ctx.texts()(f"{TEXT}.recusa_{found.motivo.value}"))
     return _give_up(ctx, found)
@@ -118,7 +118,7 @@ async def _type(ctx: CliContext, what: str, *, hidden: bool = True) -> str:
 def _give_up(ctx: CliContext, found: object) -> NoReturn:
     texts = ctx.texts()
     match found:
-        case Recusado(motivo=motivo):
+        case LoginRecusado(motivo=motivo):
             sentence = texts(f"{TEXT}.recusa_{motivo.value}")
         case FloodWait(wait=wait):
             sentence = texts(f"{TEXT}.espera", minutos=max(1, round(wait / timedelta(minutes=1))))

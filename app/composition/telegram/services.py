@@ -10,10 +10,11 @@ from app.composition.envio import RECONCILING, Sending, rules_now
 from app.composition.grupos import Groups
 from app.composition.telegram.port import build_port, build_sessions
 from app.composition.telegram.role import ROLE
+from app.contexts.comum.fila import Fila
 from app.contexts.envio.envios_em_duvida import Reconciliador
 from app.contexts.envio.remetente import Remetente, SenderParts
 from app.contexts.mensagens.fila import FILA_MENSAGENS, FILA_TELEGRAM, TELEGRAM_SAIDA
-from app.contexts.mensagens.saidas import Fila, Saidas
+from app.contexts.mensagens.saidas import Saidas
 from app.contexts.telegram.arquivos import Arquivos
 from app.contexts.telegram.canal import CanalTelegram
 from app.contexts.telegram.conexoes import EVERY, Conexoes
@@ -44,7 +45,7 @@ STUCK_AFTER = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telegram:
+class TelegramServices:
     contas: Contas
     sessoes: Sessoes
     entidades: EntidadesConhecidas
@@ -64,7 +65,7 @@ def add_telegram(
     groups: Groups,
     sending: Sending,
     port: Port | None = None,
-) -> Telegram:
+) -> TelegramServices:
     """Build the Telegram services, and register their queues, loops, circuit breakers and health checks. If ``port`` is
     given, it replaces the Telegram client that the settings select.
     """
@@ -103,7 +104,7 @@ def add_telegram(
     work.add_loop(reconciliador, RECONCILING, role=ROLE)
     work.health.add(health.check)
     work.health.add_page(health.page)
-    return Telegram(
+    return TelegramServices(
         contas=contas,
         sessoes=sessoes,
         entidades=entidades,
@@ -141,7 +142,7 @@ def _channel(
         contas=conexoes.contas,
         entidades=entidades,
         arquivos=arquivos,
-        telefones=messages.conversas,
+        conversas=messages.conversas,
         registro=sending.registro,
         circuits=work.circuits,
         prazos=conexoes.prazos,

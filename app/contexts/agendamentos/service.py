@@ -17,7 +17,13 @@ from app.contexts.agendamentos.model import (
     fonte_de,
 )
 from app.contexts.agendamentos.planilha.celulas import cep_da, data_da, hora_da, telefone_da
-from app.contexts.agendamentos.planilha.linhas import ONDE_E_QUANDO, Situacao, chave_de, chave_natural_de, mais_longo
+from app.contexts.agendamentos.planilha.linhas import (
+    ONDE_E_QUANDO,
+    SituacaoDoAgendamento,
+    chave_de,
+    chave_natural_de,
+    mais_longo,
+)
 from app.contexts.agendamentos.repository import COLUMNS, appointment_queries, insert_query, page_query
 from app.contexts.agendamentos.texto import limpo
 from batuta import Batch
@@ -27,15 +33,15 @@ from batuta.sql import AsJson, AuditLog, Database, Row, Transaction, is_uuid
 
 # Order of an appointment's states. A file may move an appointment to a state with the same or a higher number.
 _FAR: Final = {
-    Situacao.PENDENTE: 0,
-    Situacao.AUTORIZACAO: 1,
-    Situacao.CADASTRAR: 1,
-    Situacao.AGENDADO: 2,
-    Situacao.ALTERAR: 3,
-    Situacao.CONFIRMADO: 3,
-    Situacao.COLETADO: 4,
-    Situacao.RECOLETA: 4,
-    Situacao.CANCELADO: 4,
+    SituacaoDoAgendamento.PENDENTE: 0,
+    SituacaoDoAgendamento.AUTORIZACAO: 1,
+    SituacaoDoAgendamento.CADASTRAR: 1,
+    SituacaoDoAgendamento.AGENDADO: 2,
+    SituacaoDoAgendamento.ALTERAR: 3,
+    SituacaoDoAgendamento.CONFIRMADO: 3,
+    SituacaoDoAgendamento.COLETADO: 4,
+    SituacaoDoAgendamento.RECOLETA: 4,
+    SituacaoDoAgendamento.CANCELADO: 4,
 }
 # A field and the field on which it depends: the old CEP does not fit a new address.
 _BELONGS: Final = {"cep": "endereco_completo", "hora_confirmacao": "data_confirmacao"}
@@ -55,7 +61,7 @@ def atualizado(antes: Mapping[str, Any], dito: Mapping[str, Json]) -> dict[str, 
 
 
 def _advances(antes: Json, agora: Json) -> bool:
-    return _FAR[Situacao(str(agora))] >= _FAR[Situacao(str(antes))]
+    return _FAR[SituacaoDoAgendamento(str(agora))] >= _FAR[SituacaoDoAgendamento(str(antes))]
 
 
 TASK: Final = "normalize_appointment"
@@ -106,7 +112,7 @@ class Ligado:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filtro:
     leitura: StatusDaLeitura | None = None
-    situacao: Situacao | None = None
+    situacao: SituacaoDoAgendamento | None = None
     de: str | None = None
     ate: str | None = None
     unidade: str | None = None
@@ -361,7 +367,7 @@ class Agendamentos:
         return {
             **_EMPTY,
             **{name: campos[name] for name in CAMPOS if name in campos},
-            "status": campos.get("status") or Situacao.PENDENTE.value,
+            "status": campos.get("status") or SituacaoDoAgendamento.PENDENTE.value,
             **origem,
             "id": id,
             "chave": chave,
@@ -447,7 +453,7 @@ def _cep(text: str) -> str | None:
 
 
 def _situation(text: str) -> str | None:
-    return next((each.value for each in Situacao if each.value == text), None)
+    return next((each.value for each in SituacaoDoAgendamento if each.value == text), None)
 
 
 _READERS: Final[Mapping[str, Callable[[str], str | None]]] = {

@@ -25,8 +25,9 @@ from app.contexts.campanhas.model import (
     recorte,
 )
 from app.contexts.campanhas.publico import Escolha, MotivoDaExclusao, ate, escolher
-from app.contexts.campanhas.repository import Fila, candidato, lists, start_queries
+from app.contexts.campanhas.repository import candidato, lists, start_queries
 from app.contexts.campanhas.texto import campos, preenchido
+from app.contexts.comum.fila import Fila
 from app.contexts.mensagens.api import TIPOS, RegrasDeEnvio, Tipo
 from app.contexts.operacao.service import Eventos
 from batuta.kernel import Clock, Ids, dataclass, mask_text

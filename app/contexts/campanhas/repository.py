@@ -1,12 +1,11 @@
 """Stores campaigns in the database."""
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from app.contexts.campanhas.publico import Candidato
 from batuta.kernel import dataclass
-from batuta.queues import NewItem
-from batuta.sql import Dialect, Query, Row, Transaction, load_queries, load_text
+from batuta.sql import Dialect, Query, Row, load_queries, load_text
 
 HERE = Path(__file__).parent
 
@@ -41,14 +40,6 @@ class StartQueries:
     exclude: Query
     queued: Query
     enqueued: Query
-
-
-class Fila(Protocol):
-    """The send queue's operations that campaigns use."""
-
-    async def put(
-        self, items: list[NewItem], within: Transaction | None = None, shared: dict[str, object] | None = None
-    ) -> list[str | None]: ...
 
 
 def campaign_queries(dialect: Dialect) -> CampaignQueries:

@@ -7,7 +7,7 @@ from typing import Final, assert_never
 from zoneinfo import ZoneInfo
 
 from app.contexts.chips.confianca import demotion, level, permissions, score
-from app.contexts.chips.pool import COUNTS_FROM, DAY, Avaliado, Emissor, Pool
+from app.contexts.chips.pool import COUNTS_FROM, DAY, Avaliado, ChipDeEnvio, Pool
 from app.contexts.chips.service import Chips
 from app.contexts.chips.sincronia import (
     Cortada,
@@ -22,7 +22,7 @@ from app.contexts.chips.sincronia import (
     plan,
 )
 from app.contexts.comum.disjuntor import Disjuntor
-from app.contexts.comum.whatsapp import NO_LINE, Conexao, Unavailable, WhatsApp
+from app.contexts.comum.whatsapp import NO_LINE, EstadoDaConexao, Unavailable, WhatsApp
 from app.contexts.operacao.service import Eventos
 from batuta import Done, Failed, Outcome, Partial, Skipped
 from batuta.jobs import JobCall
@@ -145,7 +145,9 @@ class ChipJobs:
         if len(silent) == len(answers):
             why = next(answer.why for _, answer in answers if isinstance(answer, Unavailable))
             return Failed(NO_LINE_SEEN(why=why))
-        looked = [(chip, answer is Conexao.OPEN) for chip, answer in answers if isinstance(answer, Conexao)]
+        looked = [
+            (chip, answer is EstadoDaConexao.OPEN) for chip, answer in answers if isinstance(answer, EstadoDaConexao)
+        ]
         await self._record_states(looked, asked_at)
         shut = [chip for chip, is_open in looked if not is_open]
         down = [chip.instance for chip in shut if chip.failures + 1 >= COUNTS_FROM]
@@ -162,12 +164,12 @@ class ChipJobs:
         wrong += [NO_ANSWER_ABOUT(instances=", ".join(silent))] if silent else []
         return Partial(join(wrong), len(looked), details) if wrong else Done(items=len(looked), result=details)
 
-    async def _connection(self, instance: str) -> Conexao | Unavailable:
+    async def _connection(self, instance: str) -> EstadoDaConexao | Unavailable:
         assert self._line is not None
         line = self._line
         return await self._gateway.ask("connectionState", lambda: line.connection(instance))
 
-    async def _record_states(self, looked: Sequence[tuple[Emissor, bool]], asked_at: datetime) -> None:
+    async def _record_states(self, looked: Sequence[tuple[ChipDeEnvio, bool]], asked_at: datetime) -> None:
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             for chip, is_open in looked:

@@ -7,7 +7,7 @@ from typing import Final
 
 from app.contexts.chips.confianca import MedidasDoChip, Nivel, Permissoes, factors
 from app.contexts.chips.sincronia import Conhecido
-from app.contexts.comum.whatsapp import Conexao, Instancia
+from app.contexts.comum.whatsapp import EstadoDaConexao, Instancia
 from batuta.kernel import Ids, dataclass
 from batuta.sql import AsJson, Dialect, Query, Reading, Row, Transaction, load_queries
 
@@ -80,7 +80,7 @@ class Numeros:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Emissor:
+class ChipDeEnvio:
     id: str
     instance: str
     connected: bool
@@ -123,7 +123,7 @@ class Pool:
 
     async def add(self, transaction: Transaction, instance: Instancia, *, now: datetime) -> bool:
         """Add a chip. Returns False if another chip has the same number or name."""
-        is_open = instance.state is Conexao.OPEN
+        is_open = instance.state is EstadoDaConexao.OPEN
         return bool(
             await transaction.run(
                 self._queries.add,
@@ -157,9 +157,9 @@ class Pool:
     async def rename(self, transaction: Transaction, id: str, instance: str, *, now: datetime) -> None:
         await transaction.run(self._queries.rename, id=id, instance=instance, now=now)
 
-    async def senders(self, reading: Reading) -> list[Emissor]:
+    async def senders(self, reading: Reading) -> list[ChipDeEnvio]:
         return [
-            Emissor(
+            ChipDeEnvio(
                 id=row["id"],
                 instance=row["instance_name"],
                 connected=row["evolution_connected"],

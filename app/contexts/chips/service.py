@@ -8,7 +8,7 @@ person with the phone can pair it again.
 from datetime import datetime
 from enum import StrEnum
 
-from app.contexts.comum.whatsapp import Conexao
+from app.contexts.comum.whatsapp import EstadoDaConexao
 from app.contexts.operacao.service import Eventos
 from app.contexts.webhooks.api import Ligacao
 from batuta import BatutaError
@@ -91,7 +91,7 @@ class Chips:
         is_newest = await transaction.run(
             self._queries.connected,
             id=chip["id"],
-            connected=fato.state is Conexao.OPEN,
+            connected=fato.state is EstadoDaConexao.OPEN,
             em=None
             if fato.em is None
             else min(fato.em, now),  # an event time in the future must not block later events
@@ -99,7 +99,7 @@ class Chips:
             now=now,
         )
         # A ban counts even if its event is late; a log-out counts only if no newer event is known.
-        if fato.state is Conexao.OPEN or fato.code is None or not (is_newest or fato.code in BANS):
+        if fato.state is EstadoDaConexao.OPEN or fato.code is None or not (is_newest or fato.code in BANS):
             return
         await self.cortar(transaction, chip["id"], chip["status"], fato.code, by="webhook", now=now)
 

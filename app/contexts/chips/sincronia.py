@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from app.contexts.chips.service import IN_USE
 from app.contexts.comum.telefone import chave
-from app.contexts.comum.whatsapp import Conexao, Instancia, Unavailable
+from app.contexts.comum.whatsapp import EstadoDaConexao, Instancia, Unavailable
 from batuta.kernel import dataclass
 from batuta.reasons import define
 
@@ -112,7 +112,7 @@ def find_unlisted(chips: Iterable[Conhecido], instances: Sequence[Instancia]) ->
 
 
 def plan(
-    chips: Sequence[Conhecido], instances: Sequence[Instancia], asked: Mapping[str, Conexao | Unavailable]
+    chips: Sequence[Conhecido], instances: Sequence[Instancia], asked: Mapping[str, EstadoDaConexao | Unavailable]
 ) -> Plano:
     """Compare the chips with the gateway's instances, and return the changes. ``asked`` has the gateway's answer about
     each chip that is missing from its list.
@@ -147,7 +147,7 @@ def _add_unknown(made: Plano, instance: Instancia, owner: Conhecido | None, *, i
 
 
 def _add_known(made: Plano, chip: Conhecido, instance: Instancia, telefone: str | None) -> None:
-    is_open = instance.state is Conexao.OPEN
+    is_open = instance.state is EstadoDaConexao.OPEN
     made.changes.append(Vista(chip, is_open, telefone))
     if is_open and chip.status == "pending":
         made.changes.append(Volta(chip))
@@ -155,11 +155,11 @@ def _add_known(made: Plano, chip: Conhecido, instance: Instancia, telefone: str 
         made.changes.append(Cortada(chip, instance.code))
 
 
-def _missing(made: Plano, chip: Conhecido, answer: Conexao | Unavailable) -> None:
+def _missing(made: Plano, chip: Conhecido, answer: EstadoDaConexao | Unavailable) -> None:
     match answer:
-        case Conexao():
+        case EstadoDaConexao():
             made.doubts.append(LEFT_OUT(instance=chip.instance))
-            made.changes.append(Vista(chip, answer is Conexao.OPEN))
+            made.changes.append(Vista(chip, answer is EstadoDaConexao.OPEN))
         case Unavailable(not_found=True):
             made.changes.append(Sumida(chip))
         case Unavailable(why=why):

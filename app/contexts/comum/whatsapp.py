@@ -91,7 +91,7 @@ class Entrega(StrEnum):
         return list(Entrega).index(self)
 
 
-class Conexao(StrEnum):
+class EstadoDaConexao(StrEnum):
     OPEN = "open"
     CONNECTING = "connecting"
     CLOSE = "close"
@@ -102,7 +102,7 @@ class Instancia:
     """A gateway instance, which is one chip. ``code`` is the reason for its last disconnection, if known."""
 
     name: str
-    state: Conexao
+    state: EstadoDaConexao
     telefone: str | None = None
     code: int | None = None
 
@@ -142,7 +142,7 @@ NO_LINE = define("no_line", "no gateway is configured: set EVOLUTION_API_URL and
 class WhatsApp(Protocol):
     async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult: ...
 
-    async def connection(self, instance: str) -> Conexao | Unavailable:
+    async def connection(self, instance: str) -> EstadoDaConexao | Unavailable:
         """Return the connection state that the gateway reports. The gateway may report an open connection while every
         send fails, so the results of sends are a better indicator.
         """
@@ -169,7 +169,7 @@ class NoLine:
     async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult:
         return Refused(NO_LINE(), needs_person=True)
 
-    async def connection(self, instance: str) -> Conexao | Unavailable:
+    async def connection(self, instance: str) -> EstadoDaConexao | Unavailable:
         return Unavailable(NO_LINE(), permanent=True)
 
     async def instances(self) -> Sequence[Instancia] | Unavailable:

@@ -9,7 +9,7 @@ from app.contexts.conversas.atendimento import (
     Atendimento,
     ConversaComPessoa,
     ConversaSemPessoa,
-    Estagio,
+    EstagioDaConversa,
     Estagios,
 )
 from app.contexts.conversas.chamados import AoChamar, AoMudar, Chamado, Chamados
@@ -29,7 +29,7 @@ __all__ = [
     "ConversaComPessoa",
     "ConversaSemPessoa",
     "Diario",
-    "Estagio",
+    "EstagioDaConversa",
     "Estagios",
     "MensagemRecebida",
     "MotivoDaPendencia",

@@ -57,7 +57,7 @@ class Acao(StrEnum):
     RETOMAR = "retomar"
 
 
-class Estagio(StrEnum):
+class EstagioDaConversa(StrEnum):
     NOVO = "novo"
     MSG_ENVIADA = "msg_enviada"
     FOLLOWUP_1_ENVIADO = "followup_1_enviado"
@@ -149,7 +149,9 @@ class Estagios:
             raise ConversaEncerrada(id=conversa_id)
         return locked
 
-    async def mover(self, transaction: Transaction, conversa_id: str, para: Estagio, *, now: datetime) -> bool:
+    async def mover(
+        self, transaction: Transaction, conversa_id: str, para: EstagioDaConversa, *, now: datetime
+    ) -> bool:
         """Set a conversation's stage. Return False if the conversation has ended, already has this stage, or has the
         stage optout.
         """
@@ -170,7 +172,13 @@ class Estagios:
         return True
 
     async def avancar(
-        self, transaction: Transaction, conversa_id: str, *, de: Estagio, para: Estagio, now: datetime
+        self,
+        transaction: Transaction,
+        conversa_id: str,
+        *,
+        de: EstagioDaConversa,
+        para: EstagioDaConversa,
+        now: datetime,
     ) -> bool:
         """Move an open conversation from the stage ``de`` to the stage ``para``. Return False if it is not in the stage
         ``de``.
@@ -267,7 +275,7 @@ class Atendimento:
         self,
         *,
         com: Com | None = None,
-        estagio: Estagio | None = None,
+        estagio: EstagioDaConversa | None = None,
         encerradas: bool = False,
         limite: int,
         pular: int = 0,

@@ -1,14 +1,13 @@
 """Messages that a team member writes to a doctor."""
 
-from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
+from app.contexts.comum.fila import Fila
 from app.contexts.conversas.atendimento import Atendimento
 from app.contexts.mensagens.api import NovaMensagem, Tipo
 from batuta import BatutaError
 from batuta.kernel import Clock, Ids, dataclass, is_writable
-from batuta.queues import NewItem
-from batuta.sql import AuditLog, Database, Query, Transaction, load_queries
+from batuta.sql import AuditLog, Database, Query, load_queries
 
 # The longest text that every channel accepts.
 LONGEST_TEXTO: Final = 4_096
@@ -17,10 +16,6 @@ WROTE: Final = "escreveu ao médico"
 
 class RespostaRecusada(BatutaError):
     sentence = "the message must have a text of at most {longest} characters: write it again"
-
-
-class Fila(Protocol):
-    async def put(self, items: Sequence[NewItem], within: Transaction | None = None) -> list[str | None]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

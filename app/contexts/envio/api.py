@@ -18,7 +18,7 @@ from app.contexts.envio.canal import (
     Suspensa,
     blind_since,
 )
-from app.contexts.envio.registro import Achada, Duvida, Fatos, Mensagem, Registro
+from app.contexts.envio.registro import Achada, EnvioEmDuvida, Fatos, Mensagem, Registro
 
 __all__ = [
     "BEFORE",
@@ -26,9 +26,9 @@ __all__ = [
     "OLDER_THAN_A_COPY",
     "Achada",
     "Ausente",
-    "Duvida",
     "Duvidosa",
     "Enviada",
+    "EnvioEmDuvida",
     "Fatos",
     "Incerta",
     "Lembrada",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final, Protocol, TypeAlias
 
-from app.contexts.envio.registro import Achada, Duvida, Fatos, Mensagem
+from app.contexts.envio.registro import Achada, EnvioEmDuvida, Fatos, Mensagem
 from app.contexts.mensagens.api import Desfecho, TipoDeMensagem
 from batuta import Snooze
 from batuta.guards import Limit
@@ -138,7 +138,7 @@ class Canal(Protocol):
         """
         ...
 
-    async def look_up(self, doubt: Duvida) -> Achada | Ausente | Incerta:
+    async def look_up(self, doubt: EnvioEmDuvida) -> Achada | Ausente | Incerta:
         """Search for a message that may or may not have been sent. The caller has already checked that no echo (a
         report from the gateway) proves the send.
         """

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from app.contexts.envio.canal import BEFORE, Ausente, Canal, Incerta
-from app.contexts.envio.registro import FOUND_AGAIN, Achada, Duvida, Mensagem, Registro
+from app.contexts.envio.registro import FOUND_AGAIN, Achada, EnvioEmDuvida, Mensagem, Registro
 from app.contexts.mensagens.api import Desfecho, EnvioEstado, StatusDaMensagem
 from batuta import Again, BatutaError, Idle
 from batuta.errors import StoreUnavailable
@@ -75,7 +75,7 @@ class Reconciliador:
 
     async def look(self) -> int:
         """Examine one batch of messages that may or may not have been sent, and return how many were resolved."""
-        by_sender: dict[str | None, list[Duvida]] = {}
+        by_sender: dict[str | None, list[EnvioEmDuvida]] = {}
         for doubt in await self._registro.in_doubt(self._database, self._fila, limit=BATCH):
             by_sender.setdefault(doubt.instance, []).append(doubt)
         # The searches of different senders run concurrently, so that a chip or account that does not answer delays only
@@ -85,7 +85,7 @@ class Reconciliador:
             raise failed[0]
         return sum(each for each in searches if isinstance(each, int))
 
-    async def _reconcile_all(self, doubts: Sequence[Duvida]) -> int:
+    async def _reconcile_all(self, doubts: Sequence[EnvioEmDuvida]) -> int:
         return sum([await self._reconcile_one(doubt) for doubt in doubts])
 
     async def decide(self, id: str, *, sent: bool, by: str) -> None:
@@ -119,7 +119,7 @@ class Reconciliador:
         if not sent:
             self._on_return()
 
-    async def _reconcile_one(self, doubt: Duvida) -> bool:
+    async def _reconcile_one(self, doubt: EnvioEmDuvida) -> bool:
         """Resolve one message that may or may not have been sent. An error or a timeout does not affect the batch's
         other messages.
         """
@@ -137,7 +137,7 @@ class Reconciliador:
         async with self._database.transaction() as transaction:
             return await self._postpone_or_park(transaction, doubt, why, self._clock.now())
 
-    async def _settle(self, doubt: Duvida) -> bool:
+    async def _settle(self, doubt: EnvioEmDuvida) -> bool:
         found = await self._look_up(doubt)
         now = self._clock.now()
         async with self._database.transaction() as transaction:
@@ -151,13 +151,13 @@ class Reconciliador:
                 case Incerta(why=why):
                     return await self._postpone_or_park(transaction, doubt, why, now)
 
-    async def _postpone_or_park(self, transaction: Transaction, doubt: Duvida, why: str, now: datetime) -> bool:
+    async def _postpone_or_park(self, transaction: Transaction, doubt: EnvioEmDuvida, why: str, now: datetime) -> bool:
         if now - doubt.since >= GIVE_UP_AFTER:
             return await self._registro.park(transaction, doubt.mensagem, why, now=now)
         await self._registro.record_look(transaction, doubt.mensagem, now=now)
         return False
 
-    async def _retry_or_end(self, transaction: Transaction, doubt: Duvida, now: datetime) -> bool:
+    async def _retry_or_end(self, transaction: Transaction, doubt: EnvioEmDuvida, now: datetime) -> bool:
         if doubt.cancelled:
             what = self._end(
                 transaction, doubt.mensagem, StatusDaMensagem.CANCELADA, Desfecho.FAILED_EXPIRED, STOPPED(), now
@@ -184,7 +184,7 @@ class Reconciliador:
     ) -> bool:
         return await self._registro.record_end(transaction, mensagem, status, desfecho, why, now=now)
 
-    async def _look_up(self, doubt: Duvida) -> Achada | Ausente | Incerta:
+    async def _look_up(self, doubt: EnvioEmDuvida) -> Achada | Ausente | Incerta:
         since = doubt.since - BEFORE
         if echo := await self._registro.echo(self._database, doubt.mensagem, doubt.hash, doubt.instance, since=since):
             return echo

@@ -102,7 +102,7 @@ class Achada:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Duvida:
+class EnvioEmDuvida:
     """A message that may or may not have been sent."""
 
     mensagem: Mensagem
@@ -272,7 +272,7 @@ class Registro:
         await self._mensagens.ouvintes.encerrada(transaction, _describe_end(mensagem, desfecho, now))
         return True
 
-    async def in_doubt(self, reading: Reading, fila: str, *, limit: int) -> list[Duvida]:
+    async def in_doubt(self, reading: Reading, fila: str, *, limit: int) -> list[EnvioEmDuvida]:
         return [_doubt(row) for row in await reading.all(self._queries.in_doubt, fila=fila, limit=limit)]
 
     async def doubts(self, reading: Reading, *, limit: int) -> list[Row]:
@@ -528,8 +528,8 @@ def _message(row: Row) -> Mensagem:
     )
 
 
-def _doubt(row: Row) -> Duvida:
-    return Duvida(
+def _doubt(row: Row) -> EnvioEmDuvida:
+    return EnvioEmDuvida(
         mensagem=_message(row),
         since=row["envio_desde"],
         hash=row["envio_hash"],

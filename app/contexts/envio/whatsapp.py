@@ -13,8 +13,8 @@ from app.contexts.chips.api import Emissor, Emissores, rank
 from app.contexts.comum.disjuntor import GATEWAY
 from app.contexts.comum.whatsapp import (
     Banned,
-    Conexao,
     Disconnected,
+    EstadoDaConexao,
     NotOnWhatsApp,
     RateLimited,
     Refused,
@@ -41,7 +41,7 @@ from app.contexts.envio.canal import (
     Suspensa,
     blind_since,
 )
-from app.contexts.envio.registro import Achada, Duvida, Fatos, Mensagem, Registro
+from app.contexts.envio.registro import Achada, EnvioEmDuvida, Fatos, Mensagem, Registro
 from app.contexts.mensagens.api import Desfecho, TipoDeMensagem
 from batuta import Snooze
 from batuta.guards import WORKED, Admit, Circuits, Effect, EffectReport, Hold, Limit, Ticket
@@ -159,7 +159,7 @@ class CanalWhatsApp:
         await gateway.ticket.give_back()
         return Snooze(NO_CHIP, NO_CHIP_FREE(outcome=Desfecho.FAILED_NO_CAPACITY.value))
 
-    async def look_up(self, doubt: Duvida) -> Achada | Ausente | Incerta:
+    async def look_up(self, doubt: EnvioEmDuvida) -> Achada | Ausente | Incerta:
         if self.clock.now() - doubt.since < PROOF_AFTER:
             return Incerta(ECHO_PENDING())
         if (instance := doubt.instance) is None:
@@ -173,7 +173,7 @@ class CanalWhatsApp:
             ):
                 return Achada(each.id, each.jid, each.em)
         connection = await self.line.connection(instance)
-        if connection is not Conexao.OPEN:
+        if connection is not EstadoDaConexao.OPEN:
             return Incerta(LINE_DOWN())
         return Ausente() if await self._remembers(instance, doubt.since) else Incerta(FORGETS())
 

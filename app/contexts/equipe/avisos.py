@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from app.contexts.comum.entrega import Entrega, Entregue, Recusado
+from app.contexts.comum.fila import Fila
 from app.contexts.comum.saude import report_count
 from app.contexts.conversas.api import Chamado
 from app.contexts.diretrizes.service import Aplicado
@@ -81,10 +82,6 @@ class Canal(Protocol):
         ...
 
     async def avisar(self, aviso: Aviso) -> Entrega: ...
-
-
-class Fila(Protocol):
-    async def put(self, items: Sequence[NewItem], within: Transaction | None = None) -> list[str | None]: ...
 
 
 @dataclass(frozen=True, slots=True)

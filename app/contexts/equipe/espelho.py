@@ -8,11 +8,12 @@ Each event adds a row to the queue ``central_fila``. A conversation's rows are p
 handler compares the conversation with the help desk and writes the difference, so a repeated row changes nothing.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
+from app.contexts.comum.fila import Fila
 from app.contexts.comum.saude import report_count
 from app.contexts.conversas.api import Chamado, MensagemRecebida
 from app.contexts.equipe.central import CIRCUIT, HUMANO, JULIA, Central, Falha, Ficha, Publicacao
@@ -62,10 +63,6 @@ class _Parou(Exception):
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
-
-
-class Fila(Protocol):
-    async def put(self, items: Sequence[NewItem], within: Transaction | None = None) -> list[str | None]: ...
 
 
 @dataclass(frozen=True, slots=True)

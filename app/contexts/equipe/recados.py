@@ -10,11 +10,11 @@
 The help desk also sends events about changes that Julia made. Those events have no effect.
 """
 
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final
 
+from app.contexts.comum.fila import Fila
 from app.contexts.conversas.api import Atendimento, ConversaComPessoa, ConversaSemPessoa, Estagios
 from app.contexts.conversas.service import Conversas
 from app.contexts.equipe.central import CONTINUAR, HUMANO
@@ -23,16 +23,11 @@ from app.contexts.mensagens.api import NovaMensagem, Tipo
 from app.contexts.mensagens.service import NaDevolucao
 from app.contexts.webhooks.api import EscritaNaCentral, MudancaNaCentral
 from batuta.kernel import dataclass
-from batuta.queues import NewItem
 from batuta.sql import Dialect, Query, Row, Transaction, load_queries
 
 OPEN: Final = ("active", "paused", "escalated")
 PERSON: Final = "human"
 CENTRAL: Final = "chatwoot"
-
-
-class Fila(Protocol):
-    async def put(self, items: Sequence[NewItem], within: Transaction | None = None) -> list[str | None]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from app.contexts.estado_medico.model import DAY, LOST_AFTER, Ciclo, Permissao, Queda, queda_de
+from app.contexts.estado_medico.model import DAY, LOST_AFTER, CicloDeVida, Permissao, Queda, queda_de
 from app.contexts.estado_medico.service import state_queries
 from app.contexts.operacao.service import Eventos
 from batuta import Done, Outcome, Partial
@@ -131,7 +131,7 @@ def _derive_state(row: Row) -> dict[str, object]:
     return {
         "cliente_id": row["cliente_id"],
         "permissao": (Permissao.OPTED_OUT if row["parou"] else permits).value,
-        "ciclo": (Ciclo.ENGAGED if wrote else Ciclo.PROSPECTING).value,
+        "ciclo": (CicloDeVida.ENGAGED if wrote else CicloDeVida.PROSPECTING).value,
         "entrada": row["entrada"],
         "saida": row["saida"],
     }

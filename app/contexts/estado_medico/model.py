@@ -37,7 +37,7 @@ class Permissao(StrEnum):
     OPTED_OUT = "opted_out"
 
 
-class Ciclo(StrEnum):
+class CicloDeVida(StrEnum):
     """Stages of a doctor's lifecycle."""
 
     NOVO = "novo"
@@ -71,13 +71,13 @@ class DataPassada(BatutaError):
     sentence = "{campo} must be in the future: give a later date, or end it explicitly"
 
 
-class Correcao(TypedDict, total=False):
+class CorrecaoDoMedico(TypedDict, total=False):
     """Fields that an operator corrects. An absent field is unchanged. If ``descanso_ate`` is None, the doctor's rest (a
     period without messages from Julia) ends. If ``proximo_contato`` is None, the agreed next contact is cancelled.
     """
 
     temperatura: float
-    ciclo: Ciclo
+    ciclo: CicloDeVida
     descanso_ate: datetime | None
     proximo_contato: datetime | None
 
@@ -150,7 +150,7 @@ def tendencia(antes: float, depois: float) -> str:
     return "warming" if depois > antes else "cooling" if depois < antes else "stable"
 
 
-def exigir_correcao(id: str, permissao: Permissao, correcao: Correcao, now: datetime) -> None:
+def exigir_correcao(id: str, permissao: Permissao, correcao: CorrecaoDoMedico, now: datetime) -> None:
     """Raise an error if the correction is empty, sets an instant in the past, or changes the rest (a period without
     messages) or the next contact of a doctor who has opted out.
     """

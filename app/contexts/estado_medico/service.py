@@ -15,8 +15,8 @@ from typing import Any, Final
 from app.contexts.conversas.api import MensagemRecebida
 from app.contexts.estado_medico.model import (
     COOLING_OFF,
-    Ciclo,
-    Correcao,
+    CicloDeVida,
+    CorrecaoDoMedico,
     EstadoDesconhecido,
     Gravidade,
     Permissao,
@@ -123,7 +123,7 @@ class EstadoDosMedicos:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filtro:
     permissao: Permissao | None = None
-    ciclo: Ciclo | None = None
+    ciclo: CicloDeVida | None = None
 
 
 class Estados:
@@ -153,7 +153,7 @@ class Estados:
             pular=pular,
         )
 
-    async def corrigir(self, cliente_id: str, correcao: Correcao, *, por: str, motivo: str) -> Row:
+    async def corrigir(self, cliente_id: str, correcao: CorrecaoDoMedico, *, por: str, motivo: str) -> Row:
         """Store an operator's correction with its reason, and return the new state. A corrected temperature starts to
         fall again from now. If the correction ends a rest, messages to the doctor are allowed again.
         """
@@ -180,7 +180,7 @@ class Estados:
         return await self.ver(cliente_id)
 
 
-def _values(row: Row, correcao: Correcao, now: datetime) -> Mapping[str, Any]:
+def _values(row: Row, correcao: CorrecaoDoMedico, now: datetime) -> Mapping[str, Any]:
     """Return the columns of a doctor's state that an operator's correction changes, with their new values."""
     values: dict[str, Any] = {}
     if "temperatura" in correcao:

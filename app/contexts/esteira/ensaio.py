@@ -16,7 +16,7 @@ from batuta.kernel import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Prova:
+class Ensaio:
     """The result of trying a text in the groups pipeline. ``motivo`` is the reason why the stage ``estagio`` would
     discard the text, or None if no stage would.
 
@@ -33,15 +33,15 @@ class Prova:
         return () if self.leitura is None else tuple(ofertadas(self.leitura))
 
 
-async def provar(
+async def ensaiar(
     texto: str, *, em: datetime, regiao: str | None, nota: Nota, leitor: Leitor, limiares: Limiares
-) -> Prova:
+) -> Ensaio:
     """Read a text as the pipeline does. The text is read even if the first stage (the heuristic) would discard it."""
     said = {"timestamp_msg": em, "grupo": None, "regiao": regiao, "score_heuristica": nota.score}
     read = await leitor(texto, {**said, "limiar_heuristica": limiares.heuristica})
     leitura = None if isinstance(read, Snooze) else read
     estagio, motivo = _fim(nota, leitura, limiares)
-    return Prova(nota, leitura, estagio, motivo)
+    return Ensaio(nota, leitura, estagio, motivo)
 
 
 def destino(
@@ -71,19 +71,19 @@ def destino(
     return "revisao" if judged.decisao is DecisaoDaImportacao.REVISAR else judged.decisao.value
 
 
-def prova_em_palavras(prova: Prova, texto: str) -> dict[str, Any]:
-    nota, leitura = prova.nota, prova.leitura
+def ensaio_em_palavras(ensaio: Ensaio, texto: str) -> dict[str, Any]:
+    nota, leitura = ensaio.nota, ensaio.leitura
     return {
-        "descartada": prova.motivo is not None,
-        "estagio": prova.estagio,
-        "motivo": prova.motivo,
+        "descartada": ensaio.motivo is not None,
+        "estagio": ensaio.estagio,
+        "motivo": ensaio.motivo,
         "score": nota.score,
         "sinais": list(nota.sinais),
         "eh_oferta": None if leitura is None else leitura.eh_oferta,
         "categoria": None if leitura is None else str(leitura.categoria),
         "lida_como": None if leitura is None else leitura.motivo,
         "confianca": None if leitura is None else leitura.confianca,
-        "vagas": [_vaga(each, texto) for each in prova.vagas],
+        "vagas": [_vaga(each, texto) for each in ensaio.vagas],
         "fecha": None if leitura is None or leitura.fechamento is None else texto[slice(*leitura.fechamento.trecho)],
     }
 

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import date, datetime, timedelta
 from typing import Final, Protocol
 
+from app.contexts.comum.fila import Fila
 from app.contexts.esteira.esteira import Ritmo
 from app.contexts.grupos.api import ERRO, RELEITURA, Estagio, da_mensagem, da_releitura
-from app.contexts.grupos.service import Fila
 from batuta.kernel import Clock, Json, dataclass
 from batuta.sql import AsJson, Database, Query, load_queries
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from app.contexts.conversas.api import Estagio
+from app.contexts.conversas.api import EstagioDaConversa
 from app.contexts.mensagens.api import Tipo
 from batuta import BatutaError
 from batuta.kernel import dataclass
@@ -25,22 +25,35 @@ class Etapa:
     """
 
     tipo: Tipo
-    de: Estagio
+    de: EstagioDaConversa
     espera: timedelta
-    para: Estagio
+    para: EstagioDaConversa
 
 
 ETAPAS: Final = (
-    Etapa(tipo=Tipo.FOLLOWUP_1, de=Estagio.MSG_ENVIADA, espera=timedelta(hours=48), para=Estagio.FOLLOWUP_1_ENVIADO),
     Etapa(
-        tipo=Tipo.FOLLOWUP_2, de=Estagio.FOLLOWUP_1_ENVIADO, espera=timedelta(days=5), para=Estagio.FOLLOWUP_2_ENVIADO
+        tipo=Tipo.FOLLOWUP_1,
+        de=EstagioDaConversa.MSG_ENVIADA,
+        espera=timedelta(hours=48),
+        para=EstagioDaConversa.FOLLOWUP_1_ENVIADO,
     ),
-    Etapa(tipo=Tipo.FOLLOWUP_3, de=Estagio.FOLLOWUP_2_ENVIADO, espera=timedelta(days=15), para=Estagio.NAO_RESPONDEU),
+    Etapa(
+        tipo=Tipo.FOLLOWUP_2,
+        de=EstagioDaConversa.FOLLOWUP_1_ENVIADO,
+        espera=timedelta(days=5),
+        para=EstagioDaConversa.FOLLOWUP_2_ENVIADO,
+    ),
+    Etapa(
+        tipo=Tipo.FOLLOWUP_3,
+        de=EstagioDaConversa.FOLLOWUP_2_ENVIADO,
+        espera=timedelta(days=15),
+        para=EstagioDaConversa.NAO_RESPONDEU,
+    ),
 )
 POR_TIPO: Final = {etapa.tipo.value: etapa for etapa in ETAPAS}
 POR_ESTAGIO: Final = {etapa.de: etapa for etapa in ETAPAS}
 # Stages that operators see: those with a follow-up, and the pause after the last follow-up.
-ESTAGIOS: Final = (*POR_ESTAGIO, Estagio.NAO_RESPONDEU)
+ESTAGIOS: Final = (*POR_ESTAGIO, EstagioDaConversa.NAO_RESPONDEU)
 PAUSA: Final = timedelta(days=60)
 # Maximum number of follow-ups that one run queues for each stage.
 POR_RODADA: Final = 50
@@ -75,5 +88,5 @@ class FollowupsMudados:
     """
 
     id: str
-    estagio: Estagio
+    estagio: EstagioDaConversa
     ate: datetime | None = None

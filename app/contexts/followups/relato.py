@@ -4,7 +4,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from app.contexts.comum.texto import local
-from app.contexts.conversas.api import Estagio
+from app.contexts.conversas.api import EstagioDaConversa
 from app.contexts.followups.model import POR_ESTAGIO, FollowupsMudados
 from batuta.sql import Row
 
@@ -13,7 +13,7 @@ def followup_em_palavras(row: Row, zone: ZoneInfo) -> dict[str, Any]:
     """Convert a conversation that is waiting for a follow-up to a JSON object. ``devido_em`` is null if all follow-ups
     have been sent.
     """
-    etapa = POR_ESTAGIO.get(Estagio(row["stage"]))
+    etapa = POR_ESTAGIO.get(EstagioDaConversa(row["stage"]))
     return {
         "conversa": str(row["id"]),
         "medico": str(row["cliente_id"]),

@@ -7,10 +7,11 @@ stage, has a newer message or is paused.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
+from app.contexts.comum.fila import Fila
 from app.contexts.comum.saude import report_count
-from app.contexts.conversas.api import Estagio, Estagios
+from app.contexts.conversas.api import EstagioDaConversa, Estagios
 from app.contexts.followups.model import (
     ESTAGIOS,
     ETAPAS,
@@ -44,12 +45,6 @@ WEEK: Final = timedelta(days=7)
 LATE: Final = timedelta(days=7)
 # Maximum number of pauses that one transaction ends, and maximum number of transactions in one run.
 PAGE, MOST_PAGES = 200, 1000
-
-
-class Fila(Protocol):
-    async def put(
-        self, items: list[NewItem], within: Transaction | None = None, shared: dict[str, object] | None = None
-    ) -> list[str | None]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +117,7 @@ class Followups:
             conversation_id=id,
             props={"de": etapa.de.value, "para": etapa.para.value},
         )
-        if etapa.para is Estagio.NAO_RESPONDEU:
+        if etapa.para is EstagioDaConversa.NAO_RESPONDEU:
             until = mensagem.em + PAUSA
             await self._estagios.pausar(transaction, id, until, por=JULIA, motivo=NO_ANSWER, now=mensagem.em)
 
@@ -132,7 +127,7 @@ class Followups:
         """
 
     async def listar(
-        self, *, estagio: Estagio | None = None, devidos: bool = False, limite: int, pular: int = 0
+        self, *, estagio: EstagioDaConversa | None = None, devidos: bool = False, limite: int, pular: int = 0
     ) -> Sequence[Row]:
         """List conversations that are waiting for a follow-up or are paused after the last one, sorted by stage and
         then by age. With ``devidos``, list only conversations for which the next run queues a follow-up.
@@ -158,7 +153,7 @@ class Followups:
             await self._note(
                 transaction, before, "followups.pausar", por, {"motivo": motivo, "ate": ate.isoformat()}, now
             )
-        return FollowupsMudados(id=id, estagio=Estagio(before["stage"]), ate=ate)
+        return FollowupsMudados(id=id, estagio=EstagioDaConversa(before["stage"]), ate=ate)
 
     async def retomar(self, id: str, *, por: str, motivo: str) -> FollowupsMudados:
         """End the pause of a conversation's follow-ups, and reset the count of failed attempts."""
@@ -167,8 +162,10 @@ class Followups:
             before = await self._estagios.travar(transaction, self._parts.mensagens, id)
             await self._estagios.retomar(transaction, id, por=por, motivo=motivo, now=now)
             await self._note(transaction, before, "followups.retomar", por, {"motivo": motivo}, now)
-        was = Estagio(before["stage"])
-        return FollowupsMudados(id=id, estagio=Estagio.RECONTATO if was is Estagio.NAO_RESPONDEU else was)
+        was = EstagioDaConversa(before["stage"])
+        return FollowupsMudados(
+            id=id, estagio=EstagioDaConversa.RECONTATO if was is EstagioDaConversa.NAO_RESPONDEU else was
+        )
 
     async def ask(self) -> Report:
         """Report follow-ups that have been overdue for more than a week, because they were never queued or because they
@@ -227,7 +224,7 @@ class Followups:
     async def _read_candidates(
         self,
         reading: Reading,
-        estagio: Estagio,
+        estagio: EstagioDaConversa,
         antes: datetime,
         *,
         limite: int,

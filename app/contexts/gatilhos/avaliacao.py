@@ -35,14 +35,14 @@ class Avaliacao(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Lida:
+class AvaliacaoLida:
     """A doctor's answer to a request for feedback, as Julia read it. ``nota`` is None if the text has no score."""
 
     avaliacao: Avaliacao
     nota: int | None = None
 
 
-def avaliar(texto: str) -> Lida:
+def avaliar(texto: str) -> AvaliacaoLida:
     """Read a doctor's answer to a request for feedback. The class is INDEFINIDA if the score contradicts the words, or
     if there is no score and the words are unclear or negated.
     """
@@ -51,10 +51,10 @@ def avaliar(texto: str) -> Lida:
     nota = None if found is None else int(next(each for each in found.groups() if each))
     words = _words(plain)
     if nota is None:
-        return Lida(words or Avaliacao.INDEFINIDA)
+        return AvaliacaoLida(words or Avaliacao.INDEFINIDA)
     by_mark = Avaliacao.NEGATIVA if nota < 3 else Avaliacao.NEUTRA if nota == 3 else Avaliacao.POSITIVA
     disagrees = {words, by_mark} == {Avaliacao.POSITIVA, Avaliacao.NEGATIVA}
-    return Lida(Avaliacao.INDEFINIDA if disagrees else by_mark, nota)
+    return AvaliacaoLida(Avaliacao.INDEFINIDA if disagrees else by_mark, nota)
 
 
 def _words(plain: str) -> Avaliacao | None:

@@ -13,13 +13,14 @@ An inbound message counts as an answer only to Julia's last message to the docto
 from datetime import datetime, timedelta
 from typing import Final
 
+from app.contexts.comum.fila import Fila
 from app.contexts.comum.texto import chamado
 from app.contexts.conversas.api import MensagemRecebida, MotivoDaPendencia, Pendencias
 from app.contexts.gatilhos import textos
-from app.contexts.gatilhos.avaliacao import Avaliacao, Lida, avaliar
+from app.contexts.gatilhos.avaliacao import Avaliacao, AvaliacaoLida, avaliar
 from app.contexts.gatilhos.especialidade import especialidade_dita
 from app.contexts.gatilhos.model import Gatilho
-from app.contexts.gatilhos.service import Fila, TriggerQueries
+from app.contexts.gatilhos.service import TriggerQueries
 from app.contexts.leitura_conversas.api import Classe, OptOut
 from app.contexts.mensagens.api import MensagemEncerrada, NovaMensagem, Tipo
 from app.contexts.operacao.service import Eventos
@@ -70,7 +71,7 @@ class Contatos:
         return "interesse"
 
     async def _record(
-        self, transaction: Transaction, asked: Row, mensagem: MensagemRecebida, lida: Lida | None
+        self, transaction: Transaction, asked: Row, mensagem: MensagemRecebida, lida: AvaliacaoLida | None
     ) -> None:
         await transaction.run(
             self.queries.answered,
@@ -101,7 +102,7 @@ class Contatos:
         return "especialidade"
 
     async def _thank(
-        self, transaction: Transaction, mensagem: MensagemRecebida, lida: Lida, now: datetime
+        self, transaction: Transaction, mensagem: MensagemRecebida, lida: AvaliacaoLida, now: datetime
     ) -> str | None:
         if lida.avaliacao is Avaliacao.INDEFINIDA:
             return None

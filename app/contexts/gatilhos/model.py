@@ -115,7 +115,7 @@ class Simulacao:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situacao:
+class SituacaoDoGatilho:
     """A trigger with the figures for its messages in the last seven days. ``suspenso_por`` is the switch that currently
     stops the trigger, or None.
     """

@@ -4,10 +4,10 @@ names and phone numbers.
 
 from typing import Any
 
-from app.contexts.gatilhos.model import REGRAS, Gatilho, Simulacao, Situacao
+from app.contexts.gatilhos.model import REGRAS, Gatilho, Simulacao, SituacaoDoGatilho
 
 
-def gatilho_em_palavras(each: Situacao) -> dict[str, Any]:
+def gatilho_em_palavras(each: SituacaoDoGatilho) -> dict[str, Any]:
     rule = REGRAS[each.gatilho]
     return {
         "nome": each.gatilho.value,

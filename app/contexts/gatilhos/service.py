@@ -7,8 +7,9 @@ checked again before each send, so a queued message waits while its trigger is o
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from app.contexts.comum.fila import Fila
 from app.contexts.comum.saude import report_count
 from app.contexts.gatilhos.model import (
     DOCTORS_PER_VACANCY,
@@ -17,7 +18,7 @@ from app.contexts.gatilhos.model import (
     OfertaSimulada,
     Selecao,
     Simulacao,
-    Situacao,
+    SituacaoDoGatilho,
 )
 from app.contexts.gatilhos.selecao import Seletor
 from app.contexts.gatilhos.textos import texto_de
@@ -34,7 +35,6 @@ from batuta import Done, Outcome, Partial
 from batuta.health import QUEUES, Check, Report, Severity
 from batuta.jobs import JobCall, JobHandler
 from batuta.kernel import Clock, Json, dataclass
-from batuta.queues import NewItem
 from batuta.reasons import define, prefix_of
 from batuta.sql import Database, Query, Row, Transaction, load_queries
 
@@ -42,12 +42,6 @@ OUT_OF_TIME = define("gatilho_sem_tempo", "the time limit was reached; the next 
 WEEK: Final = timedelta(days=7)
 EXAMPLES: Final = 20
 MARGIN_SECONDS: Final = 10
-
-
-class Fila(Protocol):
-    async def put(
-        self, items: list[NewItem], within: Transaction | None = None, shared: dict[str, object] | None = None
-    ) -> list[str | None]: ...
 
 
 RulesNow = Callable[[Any, str | None, str | None], Awaitable[RegrasDeEnvio]]
@@ -147,7 +141,7 @@ class Gatilhos:
             return Partial(OUT_OF_TIME(), items=len(offered), result=result)
         return Done(items=len(offered), result=result)
 
-    async def listar(self) -> list[Situacao]:
+    async def listar(self) -> list[SituacaoDoGatilho]:
         """Return every trigger with its figures for the last seven days and the switch that currently stops
         it, if any.
         """
@@ -246,10 +240,10 @@ class Gatilhos:
             found.append(OfertaSimulada(vaga_id=str(row["id"]), medicos=tuple(free), impedidos=reasons))
         return tuple(found)
 
-    async def _situation(self, gatilho: Gatilho, messages: Row | None, answers: Sequence[Row]) -> Situacao:
+    async def _situation(self, gatilho: Gatilho, messages: Row | None, answers: Sequence[Row]) -> SituacaoDoGatilho:
         mine = [row for row in answers if row["gatilho"] == gatilho.value]
         figures = {} if messages is None else {name: int(messages[name]) for name in FIGURES}
-        return Situacao(
+        return SituacaoDoGatilho(
             gatilho=gatilho,
             suspenso_por=await self._find_switch(gatilho),
             **figures,

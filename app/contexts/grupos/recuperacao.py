@@ -7,9 +7,10 @@ sender checks every rule again before it sends the message.
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from app.contexts.comum.fila import Fila
 from app.contexts.comum.telefone import chave, telefone_de
 from app.contexts.comum.texto import chamado
 from app.contexts.grupos.pessoas import Pessoas
@@ -77,12 +78,6 @@ PESSOAS: Final = 20
 # Maximum number of addresses to read. One person may have two addresses in groups: a number and a hidden id.
 ADDRESSES: Final = 3 * PESSOAS
 TIPO: Final = Tipo.RECUPERACAO
-
-
-class Fila(Protocol):
-    async def put(
-        self, items: list[NewItem], within: Transaction | None = None, shared: dict[str, object] | None = None
-    ) -> list[str | None]: ...
 
 
 @dataclass(frozen=True, slots=True)

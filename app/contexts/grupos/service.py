@@ -3,14 +3,15 @@
 import re
 from collections.abc import Sequence
 from datetime import date, datetime
-from typing import Final, Protocol
+from typing import Final
 
+from app.contexts.comum.fila import Fila
 from app.contexts.comum.telefone import Address
+from app.contexts.conversas.service import Conversas
 from app.contexts.grupos.fila import da_mensagem
 from app.contexts.grupos.pessoas import Pessoas
 from app.contexts.webhooks.api import DeGrupo
 from batuta.kernel import Ids, dataclass
-from batuta.queues import NewItem
 from batuta.sql import Dialect, Query, Row, Transaction, load_queries
 
 SHORTEST = 5
@@ -62,21 +63,13 @@ class GroupQueries:
 CANARIO_JID = "canario@g.us"
 
 
-class Telefones(Protocol):
-    async def telefone_de(self, transaction: Transaction, quem: Address, *, now: datetime) -> str | None: ...
-
-
-class Fila(Protocol):
-    async def put(self, items: Sequence[NewItem], within: Transaction | None = None) -> list[str | None]: ...
-
-
 class Grupos:
     """Receives group messages. ``fila`` is the first pipeline stage's queue."""
 
-    def __init__(self, dialect: Dialect, ids: Ids, telefones: Telefones, fila: Fila) -> None:
+    def __init__(self, dialect: Dialect, ids: Ids, conversas: Conversas, fila: Fila) -> None:
         self._queries = load_queries(GroupQueries, "sql/grupos.sql", dialect)
         self._ids = ids
-        self._telefones = telefones
+        self._conversas = conversas
         self._pessoas = Pessoas(dialect)
         self._fila = fila
 
@@ -147,7 +140,7 @@ class Grupos:
             self._queries.upsert_contact,
             id=self._ids.new(),
             jid=autor.sem_aparelho,
-            telefone=await self._telefones.telefone_de(transaction, autor, now=now),
+            telefone=await self._conversas.telefone_de(transaction, autor, now=now),
             nome=nome,
             empresa=empresa,
             now=now,

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from app.contexts.comum.saude import report_count
-from app.contexts.handoffs.model import Prazos, Status, Via, lembrete_devido
+from app.contexts.handoffs.model import PrazosDoHandoff, Status, Via, lembrete_devido
 from app.contexts.handoffs.service import Handoffs
 from batuta import Done, Outcome, Partial
 from batuta.health import JOBS_AND_WORKERS, Check, Report, Severity
@@ -85,7 +85,7 @@ class ProcessarHandoffs:
         return parts.hours.next_open(now, parts.zone) == now
 
 
-def _due(row: Row, now: datetime, prazos: Prazos) -> int | None:
+def _due(row: Row, now: datetime, prazos: PrazosDoHandoff) -> int | None:
     return lembrete_devido(
         now,
         contatado_em=row["contatado_em"],

@@ -21,7 +21,7 @@ SWITCH: Final = SwitchRule(key="external_handoff.enabled", hold_when=False, defa
 
 
 @dataclass(frozen=True, slots=True)
-class Prazos:
+class PrazosDoHandoff:
     """A hand-off's time limit, and how long after the first message each reminder is due."""
 
     lembretes: tuple[timedelta, ...]
@@ -36,9 +36,9 @@ class Prazos:
 
 
 REMINDERS: Final = (timedelta(hours=2), timedelta(hours=24), timedelta(hours=36))
-PRAZOS: Final = Prazos(REMINDERS, timedelta(hours=48))
+PRAZOS: Final = PrazosDoHandoff(REMINDERS, timedelta(hours=48))
 # Time limits for demonstrations with fictitious people: a minute for each hour.
-PRAZOS_EM_MINUTOS: Final = Prazos(tuple(each / 60 for each in REMINDERS), PRAZOS.limite / 60)
+PRAZOS_EM_MINUTOS: Final = PrazosDoHandoff(tuple(each / 60 for each in REMINDERS), PRAZOS.limite / 60)
 
 
 class HandoffDesconhecido(BatutaError):
@@ -135,7 +135,7 @@ def prazo(
 
 
 def lembrete_devido(
-    now: datetime, *, contatado_em: datetime, ultimo_em: datetime | None, pedido: int, prazos: Prazos = PRAZOS
+    now: datetime, *, contatado_em: datetime, ultimo_em: datetime | None, pedido: int, prazos: PrazosDoHandoff = PRAZOS
 ) -> int | None:
     """Return the number of the reminder that is due, or None if no reminder is due. ``pedido`` is the number of the
     reminder that was queued last. If several reminders were missed, only the latest is due.

@@ -7,12 +7,13 @@ poster no further message about the hand-off.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from app.contexts.comum.fila import Fila
 from app.contexts.comum.telefone import telefone_de
 from app.contexts.comum.texto import chamado
-from app.contexts.conversas.api import Estagio, Estagios, MotivoDaPendencia, Pendencias
+from app.contexts.conversas.api import EstagioDaConversa, Estagios, MotivoDaPendencia, Pendencias
 from app.contexts.grupos.api import Pessoas
 from app.contexts.handoffs import textos
 from app.contexts.handoffs.links import Links, Prova
@@ -28,35 +29,24 @@ from app.contexts.handoffs.model import (
     HandoffNaoAbre,
     Impedimento,
     LinkRecusado,
-    Prazos,
+    PrazosDoHandoff,
     Status,
     Via,
     prazo,
 )
-from app.contexts.mensagens.api import NovaMensagem, Tipo
+from app.contexts.mensagens.api import NovaMensagem, Switches, Tipo
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.operacao.service import Eventos
 from app.contexts.plantoes.api import fatos_da_vaga, turno_de
 from app.contexts.vagas.api import LONGEST_REASON, PROCURA, StatusDaVaga, Transicoes
-from batuta.guards import Hold, Switch, judge_switch
+from batuta.guards import Hold, judge_switch
 from batuta.jobs import Window
 from batuta.kernel import Clock, Ids, Json, dataclass
-from batuta.queues import NewItem
 from batuta.sql import Database, Query, Reading, Row, Transaction, load_queries
 
 # Metadata keys of a hand-off's messages.
 HANDOFF: Final = "handoff_id"
 NUMERO: Final = "lembrete"
-
-
-class Fila(Protocol):
-    async def put(
-        self, items: list[NewItem], within: Transaction | None = None, shared: dict[str, object] | None = None
-    ) -> list[str | None]: ...
-
-
-class Switches(Protocol):
-    async def all(self, within: Any | None = None) -> dict[str, Switch]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +84,7 @@ class PartesDoHandoff:
     clock: Clock
     zone: ZoneInfo
     hours: Window
-    prazos: Prazos
+    prazos: PrazosDoHandoff
     fila: Fila
     mensagens: Mensagens
     pendencias: Pendencias
@@ -209,7 +199,7 @@ class Handoffs:
         text = textos.ao_medico(status, via)
         await self._tell_doctor(transaction, id, handoff["vaga_id"], handoff["cliente_id"], status.value, text)
         if status is Status.CONFIRMED and handoff["conversa_id"] is not None:
-            await self.parts.estagios.mover(transaction, handoff["conversa_id"], Estagio.FECHOU, now=now)
+            await self.parts.estagios.mover(transaction, handoff["conversa_id"], EstagioDaConversa.FECHOU, now=now)
         return Decidido(id, status, mudou=True)
 
     async def lembrar(self, id: str, numero: int) -> bool:

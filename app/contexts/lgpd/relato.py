@@ -3,11 +3,11 @@
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from app.contexts.lgpd.service import Recibo
+from app.contexts.lgpd.service import ReciboDoApagamento
 from batuta.sql import Row
 
 
-def recibo_em_palavras(recibo: Recibo) -> dict[str, Any]:
+def recibo_em_palavras(recibo: ReciboDoApagamento) -> dict[str, Any]:
     return {
         "pedido": recibo.pedido,
         "completo": recibo.completo,

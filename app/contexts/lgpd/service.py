@@ -59,7 +59,7 @@ class RequestQueries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recibo:
+class ReciboDoApagamento:
     """The result of an erasure. ``contagens`` counts the erased rows by table; ``restam`` counts the rows that remain
     because they are in use.
     """
@@ -126,7 +126,7 @@ class Lgpd:
             MENCOES: {name: len(texts) for name, texts in mentions.items()},
         }
 
-    async def apagar(self, escrito: str, *, por: str, motivo: str) -> Recibo:
+    async def apagar(self, escrito: str, *, por: str, motivo: str) -> ReciboDoApagamento:
         """Erase all data about one person, or continue an open erasure of this person's data. Raises PessoaDesconhecida
         if no table has data about the person.
         """
@@ -178,7 +178,7 @@ class Lgpd:
                     return alvo
         raise PessoaDesconhecida
 
-    async def _continue(self, id: str, alvo: Alvo, row: Row | Mapping[str, Any], por: str) -> Recibo:
+    async def _continue(self, id: str, alvo: Alvo, row: Row | Mapping[str, Any], por: str) -> ReciboDoApagamento:
         counts, left = Counter[str](row["contagens"]), dict[str, int]()
         for _ in range(PASSES):
             counts, left, alvo = await self._pass(id, alvo, counts, por)
@@ -187,7 +187,7 @@ class Lgpd:
         await self._database.empty_log()
         desk = await self._database.all(self._queries.in_help_desk, conversas=AsJson([*alvo.conversas]))
         copies = [int(each["id"]) for each in desk]
-        return Recibo(pedido=id, completo=not left, contagens=dict(counts), restam=left, na_central=copies)
+        return ReciboDoApagamento(pedido=id, completo=not left, contagens=dict(counts), restam=left, na_central=copies)
 
     async def _pass(
         self, id: str, alvo: Alvo, counts: Counter[str], por: str

@@ -45,7 +45,7 @@ class NovoMedico:
 
 
 @dataclass(frozen=True, slots=True)
-class Recusada:
+class LinhaRecusada:
     """A CSV line from which no doctor was registered, and the encoded reason for the rejection."""
 
     linha: int
@@ -87,7 +87,7 @@ class Cadastro:
         return incluidos
 
 
-def ler_csv(content: bytes) -> tuple[list[NovoMedico], list[Recusada]]:
+def ler_csv(content: bytes) -> tuple[list[NovoMedico], list[LinhaRecusada]]:
     """Parse a CSV file in UTF-8 or CP1252, with commas or semicolons. Return its doctors and the rejected lines. Raises
     ColunasFaltando if the first line names no phone column.
     """
@@ -109,7 +109,7 @@ def ler_csv(content: bytes) -> tuple[list[NovoMedico], list[Recusada]]:
             case NovoMedico() as medico:
                 medicos.append(medico)
             case motivo:
-                recusadas.append(Recusada(lines.line_num, motivo))
+                recusadas.append(LinhaRecusada(lines.line_num, motivo))
     return medicos, recusadas
 
 

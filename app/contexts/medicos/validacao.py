@@ -11,14 +11,14 @@ only by day, and with one chip. While the job is paused, it looks up no phones.
 
 from collections.abc import Sequence
 from datetime import datetime, time, timedelta
-from typing import Any, Final, Protocol
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from app.contexts.comum.disjuntor import GATEWAY, report_of
 from app.contexts.comum.whatsapp import NO_LINE, Numero, Unavailable, WhatsApp, circuit_of
-from app.contexts.mensagens.api import PAUSES, SAFE_MODE
+from app.contexts.mensagens.api import PAUSES, SAFE_MODE, Switches
 from batuta import Done, Failed, Outcome, Partial, Skipped
-from batuta.guards import WORKED, Admit, Circuits, Hold, Switch, Ticket, judge_switch
+from batuta.guards import WORKED, Admit, Circuits, Hold, Ticket, judge_switch
 from batuta.jobs import JobCall, Window
 from batuta.kernel import Clock, Json, dataclass
 from batuta.reasons import define, hold_reason
@@ -34,10 +34,6 @@ AT_MOST: Final = 50
 LEASE: Final = timedelta(minutes=10)
 AGAIN_AFTER: Final = (timedelta(hours=1), timedelta(hours=6), timedelta(days=1))
 HOURS: Final = Window(opens=time(8), lasts=timedelta(hours=12), days=frozenset(range(7)))
-
-
-class Switches(Protocol):
-    async def all(self, within: Any | None = None) -> dict[str, Switch]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from app.contexts.mensagens.impedimentos import IMPEDIMENTOS
 from app.contexts.mensagens.interruptores import SAFE_MODE
 from app.contexts.mensagens.limites import DIA, HORA, HORARIO, Limites, TipoDeMensagem
 from app.contexts.mensagens.ouvintes import AoEnviar, MensagemEncerrada, Ouvintes
-from app.contexts.mensagens.regras import PAUSES
+from app.contexts.mensagens.regras import PAUSES, Switches
 from app.contexts.mensagens.tipos import TIPOS, NovaMensagem, Tipo, Trato, gatilho_de
 
 __all__ = [
@@ -62,6 +62,7 @@ __all__ = [
     "PedidoDeEnvio",
     "RegrasDeEnvio",
     "StatusDaMensagem",
+    "Switches",
     "Tipo",
     "TipoDeMensagem",
     "Trato",

@@ -3,20 +3,15 @@ uses the channel on which the doctor wrote last. All other messages use WhatsApp
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
+from app.contexts.comum.fila import Fila
 from app.contexts.comum.telegram import conta_de
 from app.contexts.mensagens.fila import na_conta
 from app.contexts.mensagens.tipos import INBOUND, Tipo
 from batuta.kernel import dataclass
 from batuta.queues import NewItem
 from batuta.sql import AsJson, Database, Query, Transaction, load_queries
-
-
-class Fila(Protocol):
-    async def put(
-        self, items: Sequence[NewItem], within: Transaction | None = None, shared: Mapping[str, object] | None = None
-    ) -> list[str | None]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ block the message is checked again. If the vacancy has been taken in the meantim
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final
 from zoneinfo import ZoneInfo
 
+from app.contexts.comum.fila import Fila
 from app.contexts.mensagens.api import NovaMensagem, Tipo
 from app.contexts.operacao.service import Eventos
 from app.contexts.plantoes.candidatos import Candidato, Candidatos, Impedimento
@@ -19,23 +20,16 @@ from app.contexts.plantoes.model import (
     HospitalSemOfertas,
     PlantaoComecou,
     Resposta,
-    Situacao,
+    SituacaoDaVaga,
     VagaDesconhecida,
     decidir_anuncio,
 )
 from app.contexts.plantoes.texto import oferta
 from app.contexts.vagas.api import StatusDaVaga, Transicoes
 from batuta.kernel import Clock, Ids, dataclass
-from batuta.queues import NewItem
 from batuta.sql import Database, Query, Row, Transaction, load_queries
 
 TIPO: Final = Tipo.OFERTA
-
-
-class Fila(Protocol):
-    async def put(
-        self, items: list[NewItem], within: Transaction | None = None, shared: dict[str, object] | None = None
-    ) -> list[str | None]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +83,7 @@ class Anuncios:
             if (vaga := await self._transicoes.travar(transaction, id)) is None:
                 raise VagaDesconhecida(id=id)
             status = StatusDaVaga(vaga["status"])
-            decided = decidir_anuncio(Situacao(id=id, status=status, cliente_id=vaga["cliente_id"]))
+            decided = decidir_anuncio(SituacaoDaVaga(id=id, status=status, cliente_id=vaga["cliente_id"]))
             if not isinstance(decided, StatusDaVaga):
                 return decided
             facts = await self._facts(transaction, vaga, now)

@@ -171,7 +171,7 @@ def exigir(resposta: Resposta) -> Feita | Repetida:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situacao:
+class SituacaoDaVaga:
     """The facts that decide whether a vacancy may change. ``oferecida`` means that the vacancy was offered to at least
     one doctor.
     """
@@ -186,18 +186,18 @@ class Situacao:
 Decisao: TypeAlias = StatusDaVaga | Resposta
 
 
-def decidir_anuncio(vaga: Situacao) -> Decisao:
+def decidir_anuncio(vaga: SituacaoDaVaga) -> Decisao:
     return _ocupada(vaga) or StatusDaVaga.ANUNCIADA
 
 
-def decidir_reserva(vaga: Situacao, *, quer: str) -> Decisao:
+def decidir_reserva(vaga: SituacaoDaVaga, *, quer: str) -> Decisao:
     """Decide whether a vacancy can be reserved. ``quer`` is the doctor who wants it."""
     if vaga.status is StatusDaVaga.RESERVADA and vaga.cliente_id == quer:
         return Repetida(vaga.id, vaga.status)
     return _ocupada(vaga) or StatusDaVaga.RESERVADA
 
 
-def decidir_liberacao(vaga: Situacao) -> Decisao:
+def decidir_liberacao(vaga: SituacaoDaVaga) -> Decisao:
     if vaga.status in PROCURA:
         return Repetida(vaga.id, vaga.status)
     if vaga.status is not StatusDaVaga.RESERVADA:
@@ -205,11 +205,11 @@ def decidir_liberacao(vaga: Situacao) -> Decisao:
     return StatusDaVaga.ANUNCIADA if vaga.oferecida else StatusDaVaga.ABERTA
 
 
-def decidir_realizada(vaga: Situacao) -> Decisao:
+def decidir_realizada(vaga: SituacaoDaVaga) -> Decisao:
     return _depois_do_plantao(vaga, StatusDaVaga.REALIZADA, (StatusDaVaga.PENDENTE_CONFIRMACAO,))
 
 
-def decidir_cancelamento(vaga: Situacao, *, motivo: MotivoDaCancelada) -> Decisao:
+def decidir_cancelamento(vaga: SituacaoDaVaga, *, motivo: MotivoDaCancelada) -> Decisao:
     """Decide whether a vacancy can be cancelled. A reserved vacancy must first be released, so that its doctor is
     informed.
     """
@@ -222,7 +222,7 @@ def motivos_possiveis(status: StatusDaVaga) -> list[MotivoDaCancelada]:
     return [motivo for motivo in MotivoDaCancelada if status not in PROCURA or motivo not in DE_PLANTAO_RESERVADO]
 
 
-def _ocupada(vaga: Situacao) -> Ocupada | Impedida | None:
+def _ocupada(vaga: SituacaoDaVaga) -> Ocupada | Impedida | None:
     """Return None if the vacancy still needs a doctor, otherwise the refusal."""
     if vaga.status in PROCURA:
         return None
@@ -231,7 +231,7 @@ def _ocupada(vaga: Situacao) -> Ocupada | Impedida | None:
     return Ocupada(vaga.id, vaga.status)
 
 
-def _depois_do_plantao(vaga: Situacao, para: StatusDaVaga, precisa: tuple[StatusDaVaga, ...]) -> Decisao:
+def _depois_do_plantao(vaga: SituacaoDaVaga, para: StatusDaVaga, precisa: tuple[StatusDaVaga, ...]) -> Decisao:
     if vaga.status is para:
         return Repetida(vaga.id, para)
     return para if vaga.status in precisa else Impedida(vaga.id, vaga.status, precisa)

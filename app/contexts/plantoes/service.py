@@ -26,7 +26,7 @@ from app.contexts.plantoes.model import (
     NovaVaga,
     Repetida,
     Resposta,
-    Situacao,
+    SituacaoDaVaga,
     VagaDesconhecida,
     VagaRepetida,
     decidir_cancelamento,
@@ -214,7 +214,7 @@ class Plantoes:
         )
 
     async def _change(
-        self, id: str, decide: Callable[[Situacao], Decisao], por: str, motivo: str, cliente_id: str | None = None
+        self, id: str, decide: Callable[[SituacaoDaVaga], Decisao], por: str, motivo: str, cliente_id: str | None = None
     ) -> Resposta:
         async with self._database.transaction() as transaction:
             return await self._change_in(transaction, id, decide, por, motivo, cliente_id)
@@ -223,7 +223,7 @@ class Plantoes:
         self,
         transaction: Transaction,
         id: str,
-        decide: Callable[[Situacao], Decisao],
+        decide: Callable[[SituacaoDaVaga], Decisao],
         por: str,
         motivo: str,
         cliente_id: str | None,
@@ -231,7 +231,7 @@ class Plantoes:
         vaga = await self._hold(transaction, id, cliente_id)
         offered = await transaction.one(self._queries.was_offered, id=id) is not None
         decided = decide(
-            Situacao(id=id, status=StatusDaVaga(vaga["status"]), cliente_id=vaga["cliente_id"], oferecida=offered)
+            SituacaoDaVaga(id=id, status=StatusDaVaga(vaga["status"]), cliente_id=vaga["cliente_id"], oferecida=offered)
         )
         if not isinstance(decided, StatusDaVaga):
             return decided

@@ -5,7 +5,7 @@ from datetime import date
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from app.contexts.relatorios.periodos import DO_DIA, WEEK, Periodo, Tipo, parte_do_dia, semana
+from app.contexts.relatorios.periodos import DO_DIA, WEEK, Periodo, TipoDeRelatorio, parte_do_dia, semana
 from app.contexts.relatorios.relato import relatorio_em_palavras, taxas
 from app.contexts.relatorios.service import SISTEMA, Relatorio, Relatorios
 from batuta import Done, Failed, Outcome, Partial
@@ -48,7 +48,7 @@ class ReportJobs:
             return Failed(TIPO_WANTED(tipos=", ".join(DO_DIA)), permanent=True)
         if (day := self._day(call)) is None:
             return Failed(DAY_WANTED(), permanent=True)
-        return await self._report(parte_do_dia(Tipo(tipo), day, self._zone), call)
+        return await self._report(parte_do_dia(TipoDeRelatorio(tipo), day, self._zone), call)
 
     async def report_semanal(self, call: JobCall) -> Outcome:
         """Create the report for the previous week, or for the week that contains the day in ``data``."""

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from batuta.kernel import dataclass
 
 
-class Tipo(StrEnum):
+class TipoDeRelatorio(StrEnum):
     MANHA = "manha"
     ALMOCO = "almoco"
     TARDE = "tarde"
@@ -21,7 +21,12 @@ class Tipo(StrEnum):
     SEMANAL = "semanal"
 
 
-HORAS: Final = {Tipo.MANHA: (0, 10), Tipo.ALMOCO: (10, 13), Tipo.TARDE: (13, 17), Tipo.FIM_DIA: (17, 20)}
+HORAS: Final = {
+    TipoDeRelatorio.MANHA: (0, 10),
+    TipoDeRelatorio.ALMOCO: (10, 13),
+    TipoDeRelatorio.TARDE: (13, 17),
+    TipoDeRelatorio.FIM_DIA: (17, 20),
+}
 DO_DIA: Final = tuple(HORAS)
 WEEK: Final = timedelta(days=7)
 # Tolerance between the clocks of the api and the scheduler. A period that ends within this time is treated as ended.
@@ -32,7 +37,7 @@ TOLERANCE: Final = timedelta(minutes=1)
 class Periodo:
     """The period that a report covers. It includes ``inicio`` and ends before ``fim``."""
 
-    tipo: Tipo
+    tipo: TipoDeRelatorio
     inicio: datetime
     fim: datetime
 
@@ -50,7 +55,7 @@ class Periodo:
         return (self.fim - timedelta(microseconds=1)).astimezone(zone).date()
 
 
-def parte_do_dia(tipo: Tipo, day: date, zone: ZoneInfo) -> Periodo:
+def parte_do_dia(tipo: TipoDeRelatorio, day: date, zone: ZoneInfo) -> Periodo:
     """Return the period of ``tipo`` on a local day. ``tipo`` is one of ``DO_DIA``."""
     starts, ends = HORAS[tipo]
     return Periodo(tipo, datetime.combine(day, time(starts), zone), datetime.combine(day, time(ends), zone))
@@ -60,4 +65,4 @@ def semana(day: date, zone: ZoneInfo) -> Periodo:
     """Return the week, Monday to Sunday, that contains a local day."""
     monday = day - timedelta(days=day.weekday())
     starts, ends = (datetime.combine(each, time(0), zone) for each in (monday, monday + WEEK))
-    return Periodo(Tipo.SEMANAL, starts, ends)
+    return Periodo(TipoDeRelatorio.SEMANAL, starts, ends)

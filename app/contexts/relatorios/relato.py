@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from app.contexts.relatorios.periodos import Tipo
+from app.contexts.relatorios.periodos import TipoDeRelatorio
 from app.contexts.relatorios.service import Relatorio, taxa_de_resposta
 from batuta.extension import Texts
 from batuta.kernel import Json
@@ -66,6 +66,6 @@ def titulo(relatorio: Relatorio, texts: Texts, zone: ZoneInfo) -> str:
     """
     starts, ends = relatorio.periodo.inicio.astimezone(zone), relatorio.periodo.fim.astimezone(zone)
     facts: dict[str, object] = {"dia": texts.day(starts.date()), "de": starts.hour, "ate": ends.hour}
-    if relatorio.periodo.tipo is Tipo.SEMANAL:
+    if relatorio.periodo.tipo is TipoDeRelatorio.SEMANAL:
         facts["ate"] = texts.day(relatorio.periodo.ultimo_dia(zone))
     return texts(f"relatorio.titulo.{relatorio.periodo.tipo}", **facts)

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from app.contexts.comum.entrega import Entrega, Entregue
 from app.contexts.comum.saude import report_count
-from app.contexts.relatorios.periodos import Periodo, Tipo
+from app.contexts.relatorios.periodos import Periodo, TipoDeRelatorio
 from batuta import BatutaError
 from batuta.health import JOBS_AND_WORKERS, Check, Report, Severity
 from batuta.kernel import Clock, Ids, Json, dataclass
@@ -128,7 +128,7 @@ class Relatorios:
             raise RelatorioDesconhecido(id=id)
         return _relatorio(row)
 
-    async def listar(self, tipo: Tipo | None = None, *, limite: int, pular: int = 0) -> list[Relatorio]:
+    async def listar(self, tipo: TipoDeRelatorio | None = None, *, limite: int, pular: int = 0) -> list[Relatorio]:
         """List the reports, newest period first."""
         wanted = None if tipo is None else tipo.value
         rows = await self._database.all(self._queries.listed, tipo=wanted, limite=limite, pular=pular)
@@ -172,11 +172,11 @@ class Relatorios:
         limits = {"inicio": periodo.inicio, "fim": periodo.fim}
         made: dict[str, Json] = {"periodo": await self._figures(reading, self._queries.counted, limits)}
         day = {**limits, "inicio": periodo.dia_inteiro}
-        if periodo.tipo is Tipo.FIM_DIA:
+        if periodo.tipo is TipoDeRelatorio.FIM_DIA:
             made["dia"] = await self._figures(reading, self._queries.counted, day)
-        if periodo.tipo in (Tipo.FIM_DIA, Tipo.SEMANAL):
+        if periodo.tipo in (TipoDeRelatorio.FIM_DIA, TipoDeRelatorio.SEMANAL):
             made["grupos"] = await self._figures(reading, self._queries.groups, day)
-        if periodo.tipo is Tipo.SEMANAL:
+        if periodo.tipo is TipoDeRelatorio.SEMANAL:
             classes = await reading.all(self._queries.classes, **limits)
             made["classes"] = {row["classe"]: int(row["items"]) for row in classes}
         return made
@@ -206,7 +206,7 @@ def taxa_de_resposta(figuras: Mapping[str, Any]) -> float | None:
 def _relatorio(row: Row) -> Relatorio:
     return Relatorio(
         id=str(row["id"]),
-        periodo=Periodo(Tipo(row["tipo"]), row["inicio"], row["fim"]),
+        periodo=Periodo(TipoDeRelatorio(row["tipo"]), row["inicio"], row["fim"]),
         metricas=row["metricas"],
         destaques=row["destaques"],
         por=row["por"],

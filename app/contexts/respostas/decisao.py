@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 from app.contexts.comum.texto import chamado
-from app.contexts.conversas.api import Estagio, MotivoDaPendencia
+from app.contexts.conversas.api import EstagioDaConversa, MotivoDaPendencia
 from app.contexts.estado_medico.api import eh_grave
 from app.contexts.handoffs.api import quando
 from app.contexts.leitura_conversas.api import Classe, Leitura
@@ -68,7 +68,7 @@ class Reacao:
 
     texto: str
     motivo: MotivoDaPendencia | None = None
-    estagio: Estagio | None = None
+    estagio: EstagioDaConversa | None = None
     # whether the conversation is escalated to a person after the answer was sent, or when it is certain that it never
     # will be
     escala: bool = False
@@ -104,7 +104,9 @@ def decidir(leitura: Leitura, texto: str, fatos: Fatos) -> Reacao | Reservar | N
         case Classe.HUMANO:
             return _say(textos.HUMANO, fatos, motivo=MotivoDaPendencia.PEDE_PESSOA, escala=True)
         case Classe.OBJECAO:
-            return _say(textos.OBJECAO, fatos, motivo=MotivoDaPendencia.SEM_RESPOSTA, estagio=Estagio.NEGOCIANDO)
+            return _say(
+                textos.OBJECAO, fatos, motivo=MotivoDaPendencia.SEM_RESPOSTA, estagio=EstagioDaConversa.NEGOCIANDO
+            )
         case Classe.CONFIRMACAO:
             return _confirm(fatos)
         case _:
@@ -117,7 +119,7 @@ def reservada(resposta: Resposta, vaga: Vaga, fatos: Fatos) -> Reacao:
         case Feita() if vaga["origem"] == FROM_GROUP:
             reaction = _say(textos.RESERVADO_DE_GRUPO, fatos, vaga, motivo=MotivoDaPendencia.CONFIRMAR_VAGA)
         case Feita():
-            reaction = _say(textos.RESERVADO, fatos, vaga, estagio=Estagio.FECHOU)
+            reaction = _say(textos.RESERVADO, fatos, vaga, estagio=EstagioDaConversa.FECHOU)
         case Repetida():
             reaction = _say(textos.JA_RESERVADO, fatos, vaga)
         case _:
@@ -129,7 +131,7 @@ def a_confirmar(vaga: Vaga, fatos: Fatos, *, ate: datetime) -> Reacao:
     """Return the answer to a doctor who accepted a vacancy from a group: the person who posted the vacancy has until
     the local time ``ate`` to confirm.
     """
-    said = _say(textos.A_CONFIRMAR, fatos, vaga, estagio=Estagio.NEGOCIANDO)
+    said = _say(textos.A_CONFIRMAR, fatos, vaga, estagio=EstagioDaConversa.NEGOCIANDO)
     return replace(said, texto=f"{said.texto} {textos.PRAZO.format(ate=quando(ate))}")
 
 
@@ -165,7 +167,7 @@ def _explain(plain: str, fatos: Fatos) -> Reacao:
     vaga = fatos.oferta if fatos.oferta_aberta and fatos.abertas == 1 else None if fatos.oferta else fatos.reserva
     wanted = [column for column, words in _ABOUT.items() if words.search(plain)]
     if vaga is not None and wanted and not _BEYOND.search(plain) and all(_is_known(vaga, each) for each in wanted):
-        return _say(textos.FATOS, fatos, vaga, estagio=Estagio.NEGOCIANDO)
+        return _say(textos.FATOS, fatos, vaga, estagio=EstagioDaConversa.NEGOCIANDO)
     return _say(textos.PERGUNTA_SEM_RESPOSTA, fatos, motivo=MotivoDaPendencia.SEM_RESPOSTA)
 
 
@@ -188,7 +190,7 @@ def _say(
     vaga: Vaga | None = None,
     *,
     motivo: MotivoDaPendencia | None = None,
-    estagio: Estagio | None = None,
+    estagio: EstagioDaConversa | None = None,
     escala: bool = False,
 ) -> Reacao:
     listed = "" if vaga is None else fatos_da_vaga(vaga)

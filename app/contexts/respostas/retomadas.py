@@ -14,7 +14,7 @@ from app.contexts.leitura_conversas.api import ler
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.respostas import textos
 from app.contexts.respostas.decisao import Reacao, Reservar, decidir
-from app.contexts.respostas.service import Recebida, Respostas
+from app.contexts.respostas.service import MensagemDoMedico, Respostas
 from batuta import Done, Outcome, Partial, Skipped
 from batuta.health import JOBS_AND_WORKERS, Check, Report, Severity
 from batuta.jobs import JobCall
@@ -74,7 +74,7 @@ class Retomadas:
             if not nights or doctor is None:
                 return None
             last = nights[-1]
-            came = Recebida(
+            came = MensagemDoMedico(
                 message_id=last["inbound_message_id"],
                 cliente_id=cliente_id,
                 conversa_id=conversa_id,
@@ -91,7 +91,7 @@ class Retomadas:
             await self._respostas.retomar(transaction, came, nights, reactions, now)
             return "enfileiradas"
 
-    async def _react(self, transaction: Transaction, came: Recebida, night: Row, now: datetime) -> Reacao:
+    async def _react(self, transaction: Transaction, came: MensagemDoMedico, night: Row, now: datetime) -> Reacao:
         """Decide the answer to one message that arrived outside the sending hours. If no rule fits, the message is left
         to a person.
         """

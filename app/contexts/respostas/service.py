@@ -9,9 +9,10 @@ If no rule answers a message, or if its answer cannot be sent, the message enter
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from typing import Final
 from zoneinfo import ZoneInfo
 
+from app.contexts.comum.fila import Fila
 from app.contexts.comum.texto import chamado
 from app.contexts.conversas.api import Estagios, MensagemRecebida, MotivoDaPendencia, Pendencias
 from app.contexts.handoffs.api import Aberto, Handoffs
@@ -32,7 +33,6 @@ from app.contexts.respostas.decisao import (
 )
 from batuta.jobs import Window
 from batuta.kernel import Ids, Json, dataclass
-from batuta.queues import NewItem
 from batuta.sql import Dialect, Query, Row, Transaction, load_queries
 
 JULIA: Final = "julia"
@@ -53,12 +53,6 @@ AT_ANY_HOUR: Final = (
 ESCALATES: Final = "escala"
 # Outcomes that need no person: the same text has just been sent, or the doctor opted out.
 NEEDS_NO_PERSON: Final = (Desfecho.DEDUPED, Desfecho.BLOCKED_OPTED_OUT)
-
-
-class Fila(Protocol):
-    async def put(
-        self, items: list[NewItem], within: Transaction | None = None, shared: dict[str, object] | None = None
-    ) -> list[str | None]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +87,7 @@ class PartesDaResposta:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recebida:
+class MensagemDoMedico:
     """The fields of a doctor's inbound message that Julia needs to answer it."""
 
     message_id: str
@@ -131,7 +125,7 @@ class Respostas:
         await self._queue(transaction, Tipo.RESPOSTA, came, decided.texto, now, {ESCALATES: decided.escala})
         return "resposta"
 
-    async def reservar(self, transaction: Transaction, came: Recebida, vaga: Vaga, fatos: Fatos) -> Reacao:
+    async def reservar(self, transaction: Transaction, came: MensagemDoMedico, vaga: Vaga, fatos: Fatos) -> Reacao:
         """Try to reserve the vacancy for the doctor. Return the answer that states the result.
 
         If the vacancy comes from a group, the person who posted it must first confirm the doctor. If Julia cannot ask
@@ -167,7 +161,7 @@ class Respostas:
             a_confirmar=next((row for row in rows if row["a_confirmar"]), None),
         )
 
-    async def aplicar(self, transaction: Transaction, came: Recebida, reacao: Reacao, now: datetime) -> None:
+    async def aplicar(self, transaction: Transaction, came: MensagemDoMedico, reacao: Reacao, now: datetime) -> None:
         """Store the effects of Julia's decision about an inbound message: an entry in the pending list, and the
         conversation's stage.
         """
@@ -177,7 +171,7 @@ class Respostas:
             await self._parts.estagios.mover(transaction, came.conversa_id, reacao.estagio, now=now)
 
     async def pedir_pessoa(
-        self, transaction: Transaction, came: Recebida, motivo: MotivoDaPendencia, now: datetime
+        self, transaction: Transaction, came: MensagemDoMedico, motivo: MotivoDaPendencia, now: datetime
     ) -> None:
         await self._parts.pendencias.abrir(
             transaction,
@@ -224,7 +218,12 @@ class Respostas:
         )
 
     async def retomar(
-        self, transaction: Transaction, came: Recebida, nights: Sequence[Row], reacoes: Sequence[Reacao], now: datetime
+        self,
+        transaction: Transaction,
+        came: MensagemDoMedico,
+        nights: Sequence[Row],
+        reacoes: Sequence[Reacao],
+        now: datetime,
     ) -> None:
         """Queue one answer to all messages in a conversation that arrived outside the sending hours. ``came`` is the
         last of these messages.
@@ -250,7 +249,7 @@ class Respostas:
     async def _acknowledge(
         self,
         transaction: Transaction,
-        came: Recebida,
+        came: MensagemDoMedico,
         classe: Classe,
         reacao: Reacao | None,
         fatos: Fatos,
@@ -276,7 +275,12 @@ class Respostas:
         return "recebimento"
 
     async def _keep(
-        self, transaction: Transaction, came: Recebida, classe: Classe, now: datetime, resultado: str | None = None
+        self,
+        transaction: Transaction,
+        came: MensagemDoMedico,
+        classe: Classe,
+        now: datetime,
+        resultado: str | None = None,
     ) -> None:
         """Record a message that arrived outside the sending hours. ``resultado`` is set if the answer is queued now."""
         await transaction.run(
@@ -296,7 +300,7 @@ class Respostas:
         self,
         transaction: Transaction,
         tipo: Tipo,
-        came: Recebida,
+        came: MensagemDoMedico,
         texto: str,
         now: datetime,
         metadata: dict[str, Json],
@@ -327,7 +331,7 @@ class Respostas:
             )
 
 
-def _came(mensagem: MensagemRecebida) -> Recebida | None:
+def _came(mensagem: MensagemRecebida) -> MensagemDoMedico | None:
     """Return the message if Julia may answer it, otherwise None.
 
     Julia does not answer strangers, media without text, opt-outs, messages in a conversation that a person is handling,
@@ -337,7 +341,7 @@ def _came(mensagem: MensagemRecebida) -> Recebida | None:
         return None
     if mensagem.cliente_id is None or mensagem.conversa_id is None or mensagem.telefone is None:
         return None
-    return Recebida(
+    return MensagemDoMedico(
         message_id=mensagem.message_id,
         cliente_id=mensagem.cliente_id,
         conversa_id=mensagem.conversa_id,

@@ -9,19 +9,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import blake2b
-from typing import Final, Protocol, assert_never
+from typing import Final, assert_never
 
 from app.contexts.comum.conteudo import hash_do_texto
-from app.contexts.comum.telefone import Address
+from app.contexts.conversas.service import Conversas
 from app.contexts.envio.api import (
     BEFORE,
     ECHO_PENDING,
     OLDER_THAN_A_COPY,
     Achada,
     Ausente,
-    Duvida,
     Duvidosa,
     Enviada,
+    EnvioEmDuvida,
     Fatos,
     Incerta,
     Lembrada,
@@ -107,10 +107,6 @@ def circuit_of(conta: str) -> str:
     return f"telegram:{conta}"
 
 
-class Telefones(Protocol):
-    async def telefone_de(self, transaction: Transaction, quem: Address, *, now: datetime) -> str | None: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanalTelegram:
     """Sends each message through the Telegram account that is assigned to it. ``since`` is the time at which this
@@ -122,7 +118,7 @@ class CanalTelegram:
     contas: Contas
     entidades: EntidadesConhecidas
     arquivos: Arquivos
-    telefones: Telefones
+    conversas: Conversas
     registro: Registro
     circuits: Circuits
     prazos: Prazos
@@ -164,7 +160,7 @@ class CanalTelegram:
                 await self.entidades.keep(linha.conta, [found])
                 async with self.database.transaction() as transaction:
                     address = replace(endereco(found), telefone=mensagem.telefone)
-                    await self.telefones.telefone_de(transaction, address, now=self.clock.now())
+                    await self.conversas.telefone_de(transaction, address, now=self.clock.now())
                 return found
             case PeerUnknown(why=why) | PeerBlocked(why=why) | Refused(why=why, permanent=True):
                 return Recusada(Desfecho.FAILED_VALIDATION, CANNOT_REACH(why=why))
@@ -201,7 +197,7 @@ class CanalTelegram:
             case Incerta(why=why, until=until):
                 return Snooze(until or self.conexoes.retry_at(linha.conta), why)
 
-    async def look_up(self, doubt: Duvida) -> Achada | Ausente | Incerta:
+    async def look_up(self, doubt: EnvioEmDuvida) -> Achada | Ausente | Incerta:
         conta = doubt.mensagem.conta_id
         if self.clock.now() - doubt.since < PROOF_AFTER:
             return Incerta(ECHO_PENDING())

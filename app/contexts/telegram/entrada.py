@@ -7,11 +7,13 @@ stored only as references, without their content.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Any, Final, Protocol, assert_never
+from datetime import timedelta
+from typing import Any, Final, assert_never
 
 from app.contexts.comum.telefone import Address, telefone_de
 from app.contexts.comum.whatsapp import Entrega
+from app.contexts.conversas.service import Conversas
+from app.contexts.grupos.service import Grupos
 from app.contexts.telegram.contas import Contas
 from app.contexts.telegram.entidades import SERVER, EntidadesConhecidas, message_id, peer_de, quem
 from app.contexts.telegram.porta import (
@@ -58,17 +60,6 @@ class InboxQueries:
     process: Query
     read_by_other: Query
     wake: Query
-
-
-class Conversas(Protocol):
-    async def recebida(self, transaction: Any, fato: Recebida, *, now: datetime) -> None: ...
-    async def historica(self, transaction: Any, fato: Recebida, *, now: datetime) -> None: ...
-    async def eco(self, transaction: Any, fato: Eco, *, now: datetime) -> None: ...
-    async def recibo(self, transaction: Any, fato: Recibo, *, now: datetime) -> None: ...
-
-
-class Grupos(Protocol):
-    async def ingerir(self, transaction: Any, fato: DeGrupo, *, now: datetime) -> None: ...
 
 
 class Entrada:

@@ -396,7 +396,7 @@ class MotivoDaRecusa(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Recusado:
+class LoginRecusado:
     motivo: MotivoDaRecusa
 
 
@@ -418,13 +418,13 @@ class Entrou:
 class Login(Protocol):
     """One login. Its calls share a connection, so all of them must be made on the same object."""
 
-    async def ask_code(self, telefone: str, *, limit: timedelta) -> Feito | Recusado | Falha: ...
+    async def ask_code(self, telefone: str, *, limit: timedelta) -> Feito | LoginRecusado | Falha: ...
 
-    async def sign_in(self, codigo: str, *, limit: timedelta) -> Entrou | PedeSenha | Recusado | Falha: ...
+    async def sign_in(self, codigo: str, *, limit: timedelta) -> Entrou | PedeSenha | LoginRecusado | Falha: ...
 
-    async def check_password(self, senha: str, *, limit: timedelta) -> Entrou | Recusado | Falha: ...
+    async def check_password(self, senha: str, *, limit: timedelta) -> Entrou | LoginRecusado | Falha: ...
 
-    async def import_session(self, sessao: str, *, limit: timedelta) -> Entrou | Recusado | Falha:
+    async def import_session(self, sessao: str, *, limit: timedelta) -> Entrou | LoginRecusado | Falha:
         """Check that a session from another program is logged in. From then on, the other program must not use the
         session.
         """

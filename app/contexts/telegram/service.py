@@ -3,16 +3,18 @@ read a chat's old messages, and link a person to a doctor.
 """
 
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from app.contexts.comum.fila import Fila
 from app.contexts.comum.telefone import Address, chave, telefone_de
+from app.contexts.conversas.service import Conversas
 from app.contexts.mensagens.api import NovaMensagem, Tipo, na_conta
 from app.contexts.telegram.arquivos import ANEXO, Arquivos, anexo_de
 from app.contexts.telegram.contas import Contas, EstadoDaConta
 from app.contexts.telegram.entidades import SERVER, EntidadesConhecidas
 from app.contexts.telegram.porta import Arquivo
-from app.contexts.telegram.tarefas import Acao, Fila, task_queries
+from app.contexts.telegram.tarefas import Acao, task_queries
 from batuta import BatutaError
 from batuta.kernel import Clock, Ids, Json
 from batuta.queues import NewItem
@@ -46,10 +48,6 @@ class AcaoIncompleta(BatutaError):
     )
 
 
-class Telefones(Protocol):
-    async def telefone_de(self, transaction: Any, quem: Address, *, now: Any) -> str | None: ...
-
-
 class ServicoTelegram:
     def __init__(
         self,
@@ -57,7 +55,7 @@ class ServicoTelegram:
         contas: Contas,
         entidades: EntidadesConhecidas,
         arquivos: Arquivos,
-        telefones: Telefones,
+        conversas: Conversas,
         saida: Fila,
         historico: Fila,
         acoes: Fila,
@@ -68,7 +66,7 @@ class ServicoTelegram:
         self._contas = contas
         self._entidades = entidades
         self._arquivos = arquivos
-        self._telefones = telefones
+        self._conversas = conversas
         self._saida = saida
         self._historico = historico
         self._acoes = acoes
@@ -185,7 +183,7 @@ class ServicoTelegram:
         row = await self._doctor(quem)
         address = f"{usuario_id}@{SERVER}"
         async with self._database.transaction() as transaction:
-            await self._telefones.telefone_de(
+            await self._conversas.telefone_de(
                 transaction, Address(address, row["telefone"], address), now=self._clock.now()
             )
 

@@ -7,11 +7,12 @@ the loop ``jobs`` reads the original and queues it for forwarding. The loop ``ou
 rules as every other message.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
+from app.contexts.comum.fila import Fila
 from app.contexts.mensagens.api import NovaMensagem, Tipo, na_conta
 from app.contexts.telegram.canal import ENCAMINHA, texto_de
 from app.contexts.telegram.conexoes import FLOOD, OFFLINE, Conexoes
@@ -35,7 +36,7 @@ from app.contexts.telegram.porta import (
 from app.contexts.telegram.prazo import Prazos, chamar
 from batuta import Done, Failed, Outcome, Snooze
 from batuta.kernel import Clock, dataclass
-from batuta.queues import ItemHandler, Lease, NewItem, QueueTable, after_seconds
+from batuta.queues import ItemHandler, Lease, QueueTable, after_seconds
 from batuta.reasons import define
 from batuta.sql import Database, Query, Transaction, load_queries
 
@@ -84,10 +85,6 @@ _METODOS: Final = {
     Acao.LER: Metodo.MARK_READ,
     Acao.ENCAMINHAR: Metodo.HISTORY,
 }
-
-
-class Fila(Protocol):
-    async def put(self, items: Sequence[NewItem], within: Transaction | None = None) -> list[str | None]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from app.contexts.comum.telefone import Address
-from app.contexts.comum.whatsapp import Conexao, Entrega
+from app.contexts.comum.whatsapp import Entrega, EstadoDaConexao
 from batuta.kernel import Json, dataclass
 
 
@@ -65,7 +65,7 @@ class Ligacao:
     """
 
     instance: str
-    state: Conexao
+    state: EstadoDaConexao
     code: int | None
     telefone: str | None
     em: datetime | None
@@ -102,7 +102,7 @@ Fato: TypeAlias = Recebida | DeGrupo | Eco | Recibo | Ligacao | EscritaNaCentral
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entregue:
+class EntregaDoWebhook:
     """One webhook delivery. A repeated delivery has the same ``chave``."""
 
     canal: str

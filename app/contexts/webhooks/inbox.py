@@ -12,7 +12,7 @@ from typing import Any, Protocol, assert_never
 from app.contexts.webhooks.api import (
     DeGrupo,
     Eco,
-    Entregue,
+    EntregaDoWebhook,
     EscritaNaCentral,
     Fato,
     Ignorado,
@@ -70,7 +70,7 @@ class Inbox:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def keep(self, delivery: Entregue) -> bool:
+    async def keep(self, delivery: EntregaDoWebhook) -> bool:
         """Store and commit a delivery. Returns False if the delivery is already stored."""
         values: dict[str, object] = {
             "canal": delivery.canal,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from app.contexts.webhooks.api import Entregue, EscritaNaCentral, Fato, Ignorado, MudancaNaCentral
+from app.contexts.webhooks.api import EntregaDoWebhook, EscritaNaCentral, Fato, Ignorado, MudancaNaCentral
 from batuta.kernel import Json
 
 CANAL: Final = "chatwoot"
@@ -32,7 +32,7 @@ def is_proved(secret: str, headers: Mapping[str, str], query: Mapping[str, str],
     return has_token or (is_signed and is_recent)
 
 
-def delivery_of(body: Json, inbox: int, delivery: str | None) -> Entregue | Ignorado | None:
+def delivery_of(body: Json, inbox: int, delivery: str | None) -> EntregaDoWebhook | Ignorado | None:
     """Return the delivery to store, the reason to ignore it, or None if the body is not a Chatwoot delivery.
 
     ``delivery`` is the X-Chatwoot-Delivery header. Only the fields that ``facts_of`` needs are stored.
@@ -50,7 +50,7 @@ def delivery_of(body: Json, inbox: int, delivery: str | None) -> Entregue | Igno
         return Ignorado(event)
     if kept is None or key is None:
         return Ignorado(event)
-    return Entregue(canal=CANAL, chave=key, instance=CANAL, evento=f"{PREFIX}{event}", payload=kept)
+    return EntregaDoWebhook(canal=CANAL, chave=key, instance=CANAL, evento=f"{PREFIX}{event}", payload=kept)
 
 
 def facts_of(evento: str, payload: Json) -> Sequence[Fato]:

@@ -11,10 +11,10 @@ from app.contexts.comum.conteudo import hash_do_texto
 from app.contexts.comum.telefone import address
 from app.contexts.comum.whatsapp import (
     Banned,
-    Conexao,
     Disconnected,
     Encontrada,
     Entrega,
+    EstadoDaConexao,
     Instancia,
     NotOnWhatsApp,
     Numero,
@@ -124,9 +124,9 @@ def instance_of(row: Json) -> Instancia | None:
     )
 
 
-def conexao(word: Json) -> Conexao:
+def conexao(word: Json) -> EstadoDaConexao:
     """Parse a connection state. An unknown state is treated as closed."""
-    return Conexao(word) if isinstance(word, str) and word in set(Conexao) else Conexao.CLOSE
+    return EstadoDaConexao(word) if isinstance(word, str) and word in set(EstadoDaConexao) else EstadoDaConexao.CLOSE
 
 
 def number_of(row: Json) -> Numero | None:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from urllib.parse import quote
 
 from app.contexts.comum.telefone import PERSON, forms
-from app.contexts.comum.whatsapp import Conexao, Encontrada, Grupo, Instancia, Numero, SendResult, Unavailable
+from app.contexts.comum.whatsapp import Encontrada, EstadoDaConexao, Grupo, Instancia, Numero, SendResult, Unavailable
 from app.integrations.evolution.answers import (
     conexao,
     instance_of,
@@ -64,7 +64,7 @@ class EvolutionClient:
         )
         return send_result(reply, self._clock.now())
 
-    async def connection(self, instance: str) -> Conexao | Unavailable:
+    async def connection(self, instance: str) -> EstadoDaConexao | Unavailable:
         body = await self._ask("GET", path_of("instance", "connectionState", instance))
         if isinstance(body, Unavailable):
             return body

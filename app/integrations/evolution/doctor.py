@@ -2,15 +2,15 @@
 
 from urllib.parse import urlsplit
 
-from app.contexts.comum.whatsapp import Conexao, Instancia, Unavailable
+from app.contexts.comum.whatsapp import EstadoDaConexao, Instancia, Unavailable
 from app.integrations.evolution.client import EvolutionClient, Webhook
 from batuta.extension import Examined
 from batuta.reasons import define
 
 TEXT = "doctor.evolution"
 NOT_OPEN = {
-    Conexao.CONNECTING: define("linha_conectando", "connecting"),
-    Conexao.CLOSE: define("linha_fechada", "disconnected"),
+    EstadoDaConexao.CONNECTING: define("linha_conectando", "connecting"),
+    EstadoDaConexao.CLOSE: define("linha_fechada", "disconnected"),
 }
 
 
@@ -28,7 +28,7 @@ async def examine(line: EvolutionClient, address: str, *, has_secret: bool) -> l
 
 
 def _state(instance: Instancia) -> Examined:
-    if instance.state is Conexao.OPEN:
+    if instance.state is EstadoDaConexao.OPEN:
         return Examined(True, f"{TEXT}.open", facts={"instance": instance.name})
     return _badly("shut", instance=instance.name, state=NOT_OPEN[instance.state](), code=instance.code or "-")
 

@@ -7,7 +7,7 @@ from typing import cast
 
 from app.contexts.comum.telefone import Address, address
 from app.contexts.comum.whatsapp import Entrega
-from app.contexts.webhooks.api import DeGrupo, Eco, Entregue, Fato, Ignorado, Ligacao, Recebida, Recibo
+from app.contexts.webhooks.api import DeGrupo, Eco, EntregaDoWebhook, Fato, Ignorado, Ligacao, Recebida, Recibo
 from app.integrations.evolution.answers import ENTREGAS, conexao
 from app.integrations.evolution.content import MEDIA, contexts, instant_of, media_of, text_of
 from batuta.kernel import Json, dumps, json_object, make_writable
@@ -24,7 +24,7 @@ _EARLIEST = datetime(2015, 1, 1, tzinfo=UTC)
 _AHEAD = timedelta(minutes=5)
 
 
-def delivery_of(body: Json) -> Entregue | Ignorado | None:
+def delivery_of(body: Json) -> EntregaDoWebhook | Ignorado | None:
     """Return the delivery to store. Return ``Ignorado`` for an event that Julia does not need, and None if the payload
     is not a delivery.
     """
@@ -42,7 +42,9 @@ def delivery_of(body: Json) -> Entregue | Ignorado | None:
     if payload is None:
         return None
     chave = _key(evento, instance, payload)
-    return Entregue(canal=CANAL, chave=chave, instance=instance[:LONGEST_NAME], evento=evento, payload=dict(payload))
+    return EntregaDoWebhook(
+        canal=CANAL, chave=chave, instance=instance[:LONGEST_NAME], evento=evento, payload=dict(payload)
+    )
 
 
 def facts_of(evento: str, payload: Json, now: datetime) -> Sequence[Fato]:

@@ -10,7 +10,16 @@ from telethon.errors.common import AuthKeyNotFound
 from telethon.sessions import StringSession
 from telethon.tl import functions, types
 
-from app.contexts.telegram.porta import Entrou, Falha, Feito, Metodo, MotivoDaRecusa, PedeSenha, Recusado, Unavailable
+from app.contexts.telegram.porta import (
+    Entrou,
+    Falha,
+    Feito,
+    LoginRecusado,
+    Metodo,
+    MotivoDaRecusa,
+    PedeSenha,
+    Unavailable,
+)
 from app.integrations.telegram.conexao import Ok, Prazo
 from app.integrations.telethon.cliente import Cliente
 from app.integrations.telethon.valores import BANNED, REVOKED, entity_of, failure
@@ -37,7 +46,7 @@ class LoginTelethon:
         self._telefone = ""
         self._hash = ""
 
-    async def ask_code(self, telefone: str, *, limit: timedelta) -> Feito | Recusado | Falha:
+    async def ask_code(self, telefone: str, *, limit: timedelta) -> Feito | LoginRecusado | Falha:
         self._telefone, prazo = telefone, Prazo(limit, self._clock)
         failed = await self._connect(StringSession(), prazo)
         if failed is not None:
@@ -48,23 +57,23 @@ class LoginTelethon:
         self._hash = found.value.phone_code_hash
         return Feito()
 
-    async def sign_in(self, codigo: str, *, limit: timedelta) -> Entrou | PedeSenha | Recusado | Falha:
+    async def sign_in(self, codigo: str, *, limit: timedelta) -> Entrou | PedeSenha | LoginRecusado | Falha:
         request = functions.auth.SignInRequest(self._telefone.lstrip("+"), self._hash, codigo)
         try:
             return await self._enter(self._open(request), limit)
         except errors.SessionPasswordNeededError:
             return PedeSenha()
 
-    async def check_password(self, senha: str, *, limit: timedelta) -> Entrou | Recusado | Falha:
+    async def check_password(self, senha: str, *, limit: timedelta) -> Entrou | LoginRecusado | Falha:
         return await self._enter(self._open.sign_in(password=senha), limit)
 
-    async def import_session(self, sessao: str, *, limit: timedelta) -> Entrou | Recusado | Falha:
+    async def import_session(self, sessao: str, *, limit: timedelta) -> Entrou | LoginRecusado | Falha:
         try:
             session = StringSession(sessao)
         except (ValueError, struct.error):
-            return Recusado(MotivoDaRecusa.SESSAO)
+            return LoginRecusado(MotivoDaRecusa.SESSAO)
         if session.auth_key is None:
-            return Recusado(MotivoDaRecusa.SESSAO)
+            return LoginRecusado(MotivoDaRecusa.SESSAO)
         failed = await self._connect(session, Prazo(limit, self._clock))
         if failed is not None:
             return failed
@@ -79,12 +88,12 @@ class LoginTelethon:
         assert self._client is not None, "ask_code or import_session come first"
         return self._client
 
-    async def _connect(self, session: StringSession, prazo: Prazo) -> Recusado | Falha | None:
+    async def _connect(self, session: StringSession, prazo: Prazo) -> LoginRecusado | Falha | None:
         self._client = self._make(session)
         found = await self._call(self._client.connect(), prazo)
         return None if isinstance(found, Ok) else found
 
-    async def _enter(self, call: Any, limit: timedelta) -> Entrou | Recusado | Falha:
+    async def _enter(self, call: Any, limit: timedelta) -> Entrou | LoginRecusado | Falha:
         found = await self._call(call, Prazo(limit, self._clock))
         if not isinstance(found, Ok):
             return found
@@ -93,16 +102,18 @@ class LoginTelethon:
         assert eu is not None
         return Entrou(sessao=str(self._open.session.save()), eu=eu)
 
-    async def _call(self, call: Any, prazo: Prazo) -> Ok | Recusado | Falha:
+    async def _call(self, call: Any, prazo: Prazo) -> Ok | LoginRecusado | Falha:
         try:
             return Ok(await prazo.run(call, "login"))
         except errors.SessionPasswordNeededError:
             raise
         except BANNED:
-            return Recusado(MotivoDaRecusa.BANIDA)
+            return LoginRecusado(MotivoDaRecusa.BANIDA)
         except (errors.RPCError, AuthKeyNotFound) as error:
             if type(error) in REFUSALS:
-                return Recusado(REFUSALS[type(error)])
-            return Recusado(MotivoDaRecusa.SESSAO) if isinstance(error, REVOKED) else failure(error, Metodo.CONNECT)
+                return LoginRecusado(REFUSALS[type(error)])
+            return (
+                LoginRecusado(MotivoDaRecusa.SESSAO) if isinstance(error, REVOKED) else failure(error, Metodo.CONNECT)
+            )
         except (OSError, DeadlineExceeded) as error:
             return Unavailable(type(error).__name__)

@@ -23,7 +23,7 @@ from app.contexts.agendamentos.model import (
     StatusDaLeitura,
 )
 from app.contexts.agendamentos.planilha.celulas import DDDS
-from app.contexts.agendamentos.planilha.linhas import LONGEST_NAME, LONGEST_TEXT, Situacao
+from app.contexts.agendamentos.planilha.linhas import LONGEST_NAME, LONGEST_TEXT, SituacaoDoAgendamento
 from app.contexts.agendamentos.relato import (
     Visao,
     agendamento_em_palavras,
@@ -112,7 +112,7 @@ class Campos(BaseModel):
     nome_unidade: Name | None = None
     data_agendamento: Day | None = None
     hora_agendamento: Clock | None = None
-    status: Situacao = Situacao.PENDENTE
+    status: SituacaoDoAgendamento = SituacaoDoAgendamento.PENDENTE
     telefone: Phone | None = None
     observacoes: Text | None = None
     exames: Text | None = None
@@ -258,7 +258,7 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
     async def everything(
         request: Request,
         normalization_status: StatusDaLeitura | None = None,
-        status: Situacao | None = None,
+        status: SituacaoDoAgendamento | None = None,
         data_de: Day | None = None,
         data_ate: Day | None = None,
         unidade: Annotated[str | None, Query(max_length=200)] = None,

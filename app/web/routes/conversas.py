@@ -18,7 +18,7 @@ from app.contexts.conversas.atendimento import (
     ConversaDesconhecida,
     ConversaEncerrada,
     ConversaSemPessoa,
-    Estagio,
+    EstagioDaConversa,
 )
 from app.contexts.conversas.escrita import LONGEST_TEXTO, EscritaDaEquipe, RespostaRecusada
 from app.contexts.conversas.pendencias import PendenciaDesconhecida
@@ -81,7 +81,7 @@ def _add_reading(routes: APIRouter, care: Atendimento, zone: ZoneInfo) -> None:
     @routes.get("", operation_id="list_conversas")
     async def everything(
         com: Annotated[Com | None, Query(description="only conversations that Julia (ai) or a person handles")] = None,
-        estagio: Estagio | None = None,
+        estagio: EstagioDaConversa | None = None,
         encerradas: Annotated[bool, Query(description="include ended conversations")] = False,
         limite: Limit = 50,
         pular: Skip = 0,

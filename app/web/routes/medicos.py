@@ -8,8 +8,8 @@ from fastapi import APIRouter, Request
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from app.contexts.estado_medico.model import (
-    Ciclo,
-    Correcao,
+    CicloDeVida,
+    CorrecaoDoMedico,
     CorrecaoVazia,
     DataPassada,
     EstadoDesconhecido,
@@ -62,13 +62,13 @@ class CorrecaoPedida(BaseModel):
     model_config = ConfigDict(extra="forbid")
     motivo: Word
     temperatura: Annotated[float, Field(ge=0, le=1, strict=True)] = 0
-    ciclo: Ciclo = Ciclo.NOVO
+    ciclo: CicloDeVida = CicloDeVida.NOVO
     descanso_ate: AwareDatetime | None = None
     proximo_contato: AwareDatetime | None = None
 
-    def read_given(self) -> Correcao:
+    def read_given(self) -> CorrecaoDoMedico:
         """Return the fields that the caller set."""
-        written, given = self.model_fields_set, Correcao()
+        written, given = self.model_fields_set, CorrecaoDoMedico()
         if "temperatura" in written:
             given["temperatura"] = self.temperatura
         if "ciclo" in written:
@@ -92,7 +92,7 @@ def router(cadastro: Cadastro, estados: Estados, zone: ZoneInfo) -> APIRouter:
 
     @routes.get("", operation_id="list_doctor_states")
     async def everything(
-        permissao: Permissao | None = None, ciclo: Ciclo | None = None, limite: Limit = 50, pular: Skip = 0
+        permissao: Permissao | None = None, ciclo: CicloDeVida | None = None, limite: Limit = 50, pular: Skip = 0
     ) -> dict[str, Any]:
         """List doctors' states, most recently changed first."""
         rows = await estados.listar(Filtro(permissao=permissao, ciclo=ciclo), limite=limite, pular=pular)

@@ -15,7 +15,7 @@ from app.contexts.conversas.atendimento import (
     PERSON,
     Com,
     ConversaDesconhecida,
-    Estagio,
+    EstagioDaConversa,
 )
 from app.contexts.conversas.escrita import LONGEST_TEXTO
 from app.contexts.conversas.pendencias import PendenciaDesconhecida
@@ -205,7 +205,7 @@ def _endings(acts: Acts) -> Sequence[Action]:
 async def _list(julia: Julia, visit: Visit) -> Mapping[str, object]:
     queue = visit.query.get("fila", "")
     queue = queue if queue in QUEUES else QUEUES[0]
-    stage = Estagio(visit.query["estagio"]) if visit.query.get("estagio") in set(Estagio) else None
+    stage = EstagioDaConversa(visit.query["estagio"]) if visit.query.get("estagio") in set(EstagioDaConversa) else None
     after = Position.read(visit.query.get("depois", ""))
     rows = await _rows(julia, queue, stage, None if after is None else (after.at, after.id))
     shown, has_more = rows[:PAGE], len(rows) > PAGE
@@ -219,7 +219,7 @@ async def _list(julia: Julia, visit: Visit) -> Mapping[str, object]:
         "queue": queue,
         "kept": kept,
         "stage": stage,
-        "stages": [each.value for each in Estagio] if queue in ("pessoa", "julia") else [],
+        "stages": [each.value for each in EstagioDaConversa] if queue in ("pessoa", "julia") else [],
         "filters": [
             Choice(visit.texts(f"tela.conversas.fila_{each}"), {"fila": each}, each == queue, counts.get(each))
             for each in QUEUES
@@ -230,7 +230,9 @@ async def _list(julia: Julia, visit: Visit) -> Mapping[str, object]:
     }
 
 
-async def _rows(julia: Julia, queue: str, stage: Estagio | None, after: tuple[datetime, str] | None) -> Sequence[Row]:
+async def _rows(
+    julia: Julia, queue: str, stage: EstagioDaConversa | None, after: tuple[datetime, str] | None
+) -> Sequence[Row]:
     care, most = julia.messages.atendimento, PAGE + 1
     match queue:
         case "esperam":

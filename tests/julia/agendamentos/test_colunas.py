@@ -6,7 +6,7 @@ import pytest
 
 from app.contexts.agendamentos.model import ColunaDesconhecida, ColunasIncertas, colunas_ditas, recusada
 from app.contexts.agendamentos.planilha.aba import cabecalho_conferido, cabecalho_de
-from app.contexts.agendamentos.planilha.linhas import Lida, Recusa
+from app.contexts.agendamentos.planilha.linhas import PlanilhaLida, Recusa
 from app.contexts.agendamentos.planilha.processo import LeitorDeArquivos
 from batuta.kernel.clock import SystemClock
 from tests.julia.agendamentos.medir import AUTORES, linhas_de
@@ -27,7 +27,7 @@ ROW: list[Cell] = [
 KNOWN: list[Cell] = ["Paciente", "Data", "Hora", "Endereço", "Documento", "Telefone"]
 
 
-async def read(*rows: list[Cell], **chosen: str) -> Lida:
+async def read(*rows: list[Cell], **chosen: str) -> PlanilhaLida:
     return await LeitorDeArquivos(SystemClock()).ler(xlsx(rows), "agenda.xlsx", chosen)
 
 

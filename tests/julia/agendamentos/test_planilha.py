@@ -11,7 +11,7 @@ import pytest
 
 from app.contexts.agendamentos.planilha.arquivo import nome_mostravel
 from app.contexts.agendamentos.planilha.celulas import Celula, data_hora_da, hora_da
-from app.contexts.agendamentos.planilha.linhas import Lida, Recusa
+from app.contexts.agendamentos.planilha.linhas import PlanilhaLida, Recusa
 from app.contexts.agendamentos.planilha.processo import LeitorDeArquivos
 from batuta.kernel.clock import SystemClock
 from tests.julia.agendamentos.sheets import HEADER, Cell, moved, package, patient, sheet_xml, workbook, xls, xlsx
@@ -19,7 +19,7 @@ from tests.julia.agendamentos.sheets import HEADER, Cell, moved, package, patien
 LABORATORY = ["Nome da Marca", "Nome da Unidade", "Nome do Paciente", "Data/Hora Início Agendamento"]
 
 
-async def read(content: bytes, name: str = "agenda.xlsx") -> Lida:
+async def read(content: bytes, name: str = "agenda.xlsx") -> PlanilhaLida:
     return await LeitorDeArquivos(SystemClock()).ler(content, name)
 
 

@@ -10,7 +10,7 @@ import pytest
 from app.composition.chips import build_chips
 from app.composition.julia import julia_of
 from app.contexts.chips.service import DecisaoDoChip, Fase, StatusDoChip, TipoDeChip, UnknownChip
-from app.contexts.comum.whatsapp import Conexao, Instancia, Unavailable
+from app.contexts.comum.whatsapp import EstadoDaConexao, Instancia, Unavailable
 from app.main import build
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
@@ -84,7 +84,7 @@ async def chips(database_url: str, clock: FakeClock) -> AsyncIterator[Chips]:
         yield Chips(work, clock, ScriptedLine(clock))
 
 
-def instance(name: str = "julia-sim", state: Conexao = Conexao.OPEN, **facts: Any) -> Instancia:
+def instance(name: str = "julia-sim", state: EstadoDaConexao = EstadoDaConexao.OPEN, **facts: Any) -> Instancia:
     return Instancia(name=name, state=state, **facts)
 
 
@@ -98,7 +98,7 @@ def details(answer: Outcome) -> dict[str, Any]:
 
 
 async def test_new_instance_becomes_a_chip_without_permissions(chips: Chips) -> None:
-    chips.line.listed = [instance(telefone=PHONE), instance("escuta", Conexao.CLOSE)]
+    chips.line.listed = [instance(telefone=PHONE), instance("escuta", EstadoDaConexao.CLOSE)]
     assert details(await chips.run("sincronizar_chips"))["novas"] == 2
     found = await chips.chip()
     assert (found["status"], found["telefone"], found["evolution_connected"]) == ("warming", PHONE, True)
@@ -114,7 +114,11 @@ async def test_new_instance_becomes_a_chip_without_permissions(chips: Chips) -> 
 
 async def test_line_that_drops_and_returns_keeps_the_status_of_its_chip(chips: Chips) -> None:
     await add_chip(chips.database)
-    for state, connected in ((Conexao.CLOSE, False), (Conexao.CONNECTING, False), (Conexao.OPEN, True)):
+    for state, connected in (
+        (EstadoDaConexao.CLOSE, False),
+        (EstadoDaConexao.CONNECTING, False),
+        (EstadoDaConexao.OPEN, True),
+    ):
         chips.line.listed = [instance(state=state)]
         assert isinstance(await chips.run("sincronizar_chips"), Done)
         found = await chips.chip()
@@ -166,7 +170,7 @@ async def test_no_job_gives_a_listener_permission_to_send(chips: Chips) -> None:
 
 async def test_webhook_event_during_the_query_is_newer(chips: Chips) -> None:
     await add_chip(chips.database)
-    chips.line.listed = [instance(state=Conexao.CLOSE)]
+    chips.line.listed = [instance(state=EstadoDaConexao.CLOSE)]
 
     async def opens_meanwhile() -> None:
         chips.clock.step(timedelta(seconds=1))
@@ -181,7 +185,7 @@ async def test_webhook_event_during_the_query_is_newer(chips: Chips) -> None:
 
 async def test_ban_without_a_webhook_event_is_found(chips: Chips) -> None:
     await add_chip(chips.database)
-    chips.line.listed = [instance(state=Conexao.CLOSE, code=403)]
+    chips.line.listed = [instance(state=EstadoDaConexao.CLOSE, code=403)]
     await chips.run("sincronizar_chips")
     assert ((await chips.chip())["status"], (await chips.chip())["ban_reason"]) == ("banned", "403: forbidden")
     (noted,) = await rows(chips.database, "SELECT from_status, to_status, triggered_by FROM chip_transitions")
@@ -193,7 +197,7 @@ async def test_ban_without_a_webhook_event_is_found(chips: Chips) -> None:
 
 async def test_phone_that_is_paired_again_after_a_logout_keeps_its_status(chips: Chips) -> None:
     await add_chip(chips.database)
-    chips.line.listed = [instance(state=Conexao.CLOSE, code=401)]
+    chips.line.listed = [instance(state=EstadoDaConexao.CLOSE, code=401)]
     await chips.run("sincronizar_chips")
     assert (await chips.chip())["status"] == "pending"
     chips.line.listed = [instance()]
@@ -214,7 +218,7 @@ async def test_two_new_instances_with_one_number_are_one_chip_and_a_doubt(chips:
 
 async def test_one_failed_check_is_ignored_and_the_second_in_a_row_counts(chips: Chips) -> None:
     await add_chip(chips.database)
-    chips.line.state = Conexao.CLOSE
+    chips.line.state = EstadoDaConexao.CLOSE
     first = await chips.run("verificar_whatsapp")
     assert isinstance(first, Partial)
     assert "disconnected at the next one): julia-sim" in first.reason
@@ -232,7 +236,7 @@ async def test_one_failed_check_is_ignored_and_the_second_in_a_row_counts(chips:
 
 async def test_successful_check_resets_the_count_of_failures(chips: Chips) -> None:
     await add_chip(chips.database)
-    for state in (Conexao.CLOSE, Conexao.OPEN, Conexao.CLOSE):
+    for state in (EstadoDaConexao.CLOSE, EstadoDaConexao.OPEN, EstadoDaConexao.CLOSE):
         chips.line.state = state
         last = await chips.run("verificar_whatsapp")
     assert details(last)["conexao"] == "desconectado_aguardando"
@@ -247,7 +251,7 @@ async def test_failing_requests_open_the_circuit_and_an_open_circuit_holds_them(
         assert isinstance(await chips.run(job), Failed)
     (found,) = [each for each in await chips.work.circuits.look() if each.name == "evolution"]
     assert (found.state, found.failures) == ("open", 5)
-    chips.line.listed, chips.line.state = [instance()], Conexao.OPEN
+    chips.line.listed, chips.line.state = [instance()], EstadoDaConexao.OPEN
     held = await chips.run(job)
     assert isinstance(held, Failed)
     assert "circuit open: evolution" in held.error
@@ -263,7 +267,7 @@ async def test_check_without_an_answer_changes_nothing(chips: Chips) -> None:
     chips.line.state = Unavailable("HTTP 500")
     assert isinstance(await chips.run("verificar_whatsapp"), Failed)
     assert ((await chips.chip())["conexao_falhas"], (await chips.chip())["evolution_connected"]) == (0, True)
-    chips.line.states = {"outra": Conexao.OPEN}
+    chips.line.states = {"outra": EstadoDaConexao.OPEN}
     partly = await chips.run("verificar_whatsapp")
     assert isinstance(partly, Partial)
     assert (partly.items, "julia-sim" in partly.reason) == (1, True)

@@ -13,7 +13,7 @@ from app.contexts.chips.sincronia import (
     find_unlisted,
     plan,
 )
-from app.contexts.comum.whatsapp import Conexao, Instancia, Unavailable
+from app.contexts.comum.whatsapp import EstadoDaConexao, Instancia, Unavailable
 
 ONE, OTHER = "5511900000001", "5511900000002"
 
@@ -23,14 +23,14 @@ def chip(instance: str = "um", **facts: str | None) -> Conhecido:
 
 
 def listed(
-    name: str = "um", state: Conexao = Conexao.OPEN, telefone: str | None = ONE, code: int | None = None
+    name: str = "um", state: EstadoDaConexao = EstadoDaConexao.OPEN, telefone: str | None = ONE, code: int | None = None
 ) -> Instancia:
     return Instancia(name=name, state=state, telefone=telefone, code=code)
 
 
-@pytest.mark.parametrize("state", [Conexao.CLOSE, Conexao.CONNECTING])
+@pytest.mark.parametrize("state", [EstadoDaConexao.CLOSE, EstadoDaConexao.CONNECTING])
 @pytest.mark.parametrize("status", ["active", "warming", "ready", "degraded", "paused"])
-def test_closed_line_disconnects_and_keeps_the_status(state: Conexao, status: str) -> None:
+def test_closed_line_disconnects_and_keeps_the_status(state: EstadoDaConexao, status: str) -> None:
     known = chip(status=status)
     made = plan([known], [listed(state=state, telefone=None)], {})
     assert (made.changes, made.doubts) == ([Vista(known, connected=False)], [])
@@ -90,7 +90,7 @@ def test_number_with_and_without_the_ninth_digit_is_one() -> None:
 
 def test_disconnection_code_is_passed_on_only_while_disconnected() -> None:
     known = chip()
-    shut = plan([known], [listed(state=Conexao.CLOSE, telefone=None, code=403)], {})
+    shut = plan([known], [listed(state=EstadoDaConexao.CLOSE, telefone=None, code=403)], {})
     assert shut.changes[1:] == [Cortada(known, 403)]
     assert plan([known], [listed(code=403)], {}).changes == [Vista(known, connected=True, telefone=ONE)]
 
@@ -99,9 +99,9 @@ def test_unlisted_chip_is_queried_and_only_a_404_disconnects_it() -> None:
     gone, there, silent = chip("sumido"), chip("presente", telefone=OTHER), chip("mudo", telefone=None)
     known, instances = [gone, there, silent], [listed("novo", telefone="5511900000009")]
     assert find_unlisted(known, instances) == known
-    asked: dict[str, Conexao | Unavailable] = {
+    asked: dict[str, EstadoDaConexao | Unavailable] = {
         "sumido": Unavailable("HTTP 404", permanent=True, not_found=True),
-        "presente": Conexao.OPEN,
+        "presente": EstadoDaConexao.OPEN,
         "mudo": Unavailable("HTTP 401", permanent=True),
     }
     made = plan(known, instances, asked)

@@ -19,7 +19,7 @@ from app.contexts.conversas.atendimento import (
     ConversaDesconhecida,
     ConversaEncerrada,
     ConversaSemPessoa,
-    Estagio,
+    EstagioDaConversa,
 )
 from app.contexts.conversas.escrita import RespostaRecusada
 from app.contexts.mensagens.service import NaDevolucao
@@ -185,14 +185,14 @@ async def test_escalated_conversation_needs_a_person_and_any_person_may_take_it(
 async def test_stage_moves_forward_and_never_leaves_an_opt_out(office: Office, doctor: str) -> None:
     talk, stages = await open_talk(office, doctor), julia_of(office.work).messages.estagios
     async with office.work.database.transaction() as transaction:
-        assert await stages.mover(transaction, talk, Estagio.NEGOCIANDO, now=office.clock.now())
-        assert not await stages.mover(transaction, talk, Estagio.NEGOCIANDO, now=office.clock.now())
-    (listed,) = await care(office).listar(estagio=Estagio.NEGOCIANDO, com=Com.JULIA, limite=10)
+        assert await stages.mover(transaction, talk, EstagioDaConversa.NEGOCIANDO, now=office.clock.now())
+        assert not await stages.mover(transaction, talk, EstagioDaConversa.NEGOCIANDO, now=office.clock.now())
+    (listed,) = await care(office).listar(estagio=EstagioDaConversa.NEGOCIANDO, com=Com.JULIA, limite=10)
     assert listed["id"] == talk
     assert await care(office).listar(com=Com.PESSOA, limite=10) == []
     await write(office.work.database, "UPDATE conversations SET stage = 'optout'")
     async with office.work.database.transaction() as transaction:
-        assert not await stages.mover(transaction, talk, Estagio.FECHOU, now=office.clock.now())
+        assert not await stages.mover(transaction, talk, EstagioDaConversa.FECHOU, now=office.clock.now())
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from app.contexts.comum.telefone import Address
 from app.contexts.comum.whatsapp import (
     NO_LINE,
     Banned,
-    Conexao,
     Disconnected,
+    EstadoDaConexao,
     NotOnWhatsApp,
     RateLimited,
     Refused,
@@ -195,7 +195,7 @@ async def test_message_proved_absent_is_sent_again(office: Office, doctor: str, 
 
 async def test_line_that_is_down_proves_nothing(office: Office, doctor: str, chip: str) -> None:
     office.line.answers = [(Unknown("timeout"), True)]
-    office.line.state, office.line.remembers = Conexao.CLOSE, False
+    office.line.state, office.line.remembers = EstadoDaConexao.CLOSE, False
     id = await office.put(doctor)
     await office.works()
     for _ in range(4):
@@ -229,9 +229,9 @@ async def test_gateway_that_lost_earlier_messages_proves_nothing(office: Office,
     assert (await office.message(id))["tentativas"] == 2
 
 
-@pytest.mark.parametrize("state", [Conexao.CLOSE, Conexao.CONNECTING, Unavailable("no answer")])
+@pytest.mark.parametrize("state", [EstadoDaConexao.CLOSE, EstadoDaConexao.CONNECTING, Unavailable("no answer")])
 async def test_absence_on_a_line_that_is_down_proves_nothing(
-    office: Office, doctor: str, chip: str, state: Conexao | Unavailable
+    office: Office, doctor: str, chip: str, state: EstadoDaConexao | Unavailable
 ) -> None:
     """While the chip's connection is down, the gateway's list of messages may omit a message that was sent."""
     office.line.answers = [(Unknown("timeout"), True)]
@@ -243,7 +243,7 @@ async def test_absence_on_a_line_that_is_down_proves_nothing(
     await office.works()
     assert (office.line.receipts, (await office.message(id))["envio_estado"]) == ([], "unknown")
     # the connection is open again, and the gateway lists the message
-    office.line.receipts, office.line.state = left, Conexao.OPEN
+    office.line.receipts, office.line.state = left, EstadoDaConexao.OPEN
     await office.reconciler.look()
     assert (await office.message(id))["provider_message_id"] == left[0].id
 
@@ -280,7 +280,7 @@ async def test_one_of_two_reconcilers_settles_the_same_message(
     await office.later(3 * MINUTE)
     connection = office.line.connection
 
-    async def meanwhile(instance: str) -> Conexao | Unavailable:
+    async def meanwhile(instance: str) -> EstadoDaConexao | Unavailable:
         monkeypatch.undo()
         office.line.receipts = left if turns_up else []
         assert await office.reconciler.look() == 1
@@ -305,7 +305,7 @@ async def test_finding_about_one_attempt_does_not_settle_the_next(
     await office.later(3 * MINUTE)
     connection = office.line.connection
 
-    async def meanwhile(instance: str) -> Conexao | Unavailable:
+    async def meanwhile(instance: str) -> EstadoDaConexao | Unavailable:
         monkeypatch.undo()
         assert await office.reconciler.look() == 1
         await office.later(timedelta(seconds=5))

@@ -14,7 +14,7 @@ import pytest
 from app.composition.julia import julia_of
 from app.contexts.equipe.espelho import FILA
 from app.contexts.mensagens.service import NaDevolucao
-from app.contexts.webhooks.api import Entregue, Ignorado
+from app.contexts.webhooks.api import EntregaDoWebhook, Ignorado
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX
 from app.integrations.chatwoot.events import delivery_of, is_proved
 from app.main import build
@@ -377,7 +377,7 @@ async def test_another_inbox_and_published_messages_are_ignored() -> None:
         "event": "message_created", "id": 5, "content": "oi", "message_type": "outgoing", "private": False,
         "sender": {"id": 7, "name": "Ana Teste", "type": "user"}, "conversation": {"id": 3, "inbox_id": INBOX},
     }  # fmt: skip
-    assert isinstance(delivery_of(message, INBOX, None), Entregue)
+    assert isinstance(delivery_of(message, INBOX, None), EntregaDoWebhook)
     ignored: list[dict[str, Any]] = [
         {"source_id": "julia:9"}, {"private": True}, {"message_type": "incoming"}, {"sender": {"type": "agent_bot"}},
         {"conversation": {"id": 3, "inbox_id": INBOX + 1}}, {"content": None}, {"event": "webwidget_triggered"},

@@ -11,7 +11,7 @@ import pytest
 from app.composition.julia import julia_of
 from app.contexts.comum.telefone import Address
 from app.contexts.comum.whatsapp import NotOnWhatsApp, Unknown
-from app.contexts.conversas.atendimento import ConversaDesconhecida, ConversaEncerrada, Estagio
+from app.contexts.conversas.atendimento import ConversaDesconhecida, ConversaEncerrada, EstagioDaConversa
 from app.contexts.followups.model import PausaNoPassado
 from app.contexts.followups.service import Followups
 from app.contexts.mensagens.service import NaDevolucao
@@ -185,7 +185,7 @@ async def test_run_queues_the_oldest_fifty_and_reports_the_remainder(office: Off
         await begin(office, id, age=20 * DAY + n * HOUR)
     result = await run(office)
     assert (result["enfileirados"], result["restantes"]) == (50, {"followup_1": 3, "followup_2": 0, "followup_3": 0})
-    waiting = await followups(office).listar(estagio=Estagio.MSG_ENVIADA, devidos=True, limite=100)
+    waiting = await followups(office).listar(estagio=EstagioDaConversa.MSG_ENVIADA, devidos=True, limite=100)
     assert {row["telefone"] for row in waiting} == {f"55119{30_000_000 + n}" for n in range(3)}
     report = await followups(office).ask()
     assert [(each.cause, each.value) for each in report.findings] == [("followups.atrasados", 3)]
@@ -238,8 +238,12 @@ async def test_weekly_cap_and_other_stages_get_no_follow_up(office: Office, doct
     assert (await run(office))["enfileirados"] == 0
     (listed,) = await followups(office).listar(limite=5)
     assert listed["impedimento"] == "limite_contatos"
-    for stage in Estagio:
-        if stage not in (Estagio.MSG_ENVIADA, Estagio.FOLLOWUP_1_ENVIADO, Estagio.FOLLOWUP_2_ENVIADO):
+    for stage in EstagioDaConversa:
+        if stage not in (
+            EstagioDaConversa.MSG_ENVIADA,
+            EstagioDaConversa.FOLLOWUP_1_ENVIADO,
+            EstagioDaConversa.FOLLOWUP_2_ENVIADO,
+        ):
             await write(
                 office.work.database,
                 "UPDATE conversations SET stage = :stage, ultima_mensagem_em = :at",
@@ -423,7 +427,7 @@ async def test_operator_pauses_and_resumes_with_a_record(office: Office, doctor:
     until = now + 3 * DAY
     await run(office)
     paused = await followups(office).pausar(id, until, por="ana", motivo="férias")
-    assert (paused.estagio, paused.ate) == (Estagio.MSG_ENVIADA, until)
+    assert (paused.estagio, paused.ate) == (EstagioDaConversa.MSG_ENVIADA, until)
     await send(office)
     assert await statuses(office) == [("followup_1", "cancelada")]
     assert (await run(office))["enfileirados"] == 0
@@ -441,7 +445,7 @@ async def test_operator_pauses_and_resumes_with_a_record(office: Office, doctor:
 async def test_resuming_after_the_last_follow_up_allows_another_contact(office: Office, doctor: str) -> None:
     id = await begin(office, doctor, stage="nao_respondeu")
     await followups(office).pausar(id, office.clock.now() + DAY, por="ana", motivo="-")
-    assert (await followups(office).retomar(id, por="ana", motivo="-")).estagio is Estagio.RECONTATO
+    assert (await followups(office).retomar(id, por="ana", motivo="-")).estagio is EstagioDaConversa.RECONTATO
     assert (await talk(office))["stage"] == "recontato"
 
 

@@ -4,7 +4,7 @@ left for an operator.
 
 import pytest
 
-from app.contexts.gatilhos.avaliacao import Avaliacao, Lida, avaliar
+from app.contexts.gatilhos.avaliacao import Avaliacao, AvaliacaoLida, avaliar
 
 GOOD, FAIR, BAD, UNCLEAR = Avaliacao.POSITIVA, Avaliacao.NEUTRA, Avaliacao.NEGATIVA, Avaliacao.INDEFINIDA
 
@@ -12,24 +12,24 @@ GOOD, FAIR, BAD, UNCLEAR = Avaliacao.POSITIVA, Avaliacao.NEUTRA, Avaliacao.NEGAT
 @pytest.mark.parametrize(
     ("texto", "lida"),
     [
-        ("5", Lida(GOOD, 5)),
-        ("5!", Lida(GOOD, 5)),
-        ("Nota 4", Lida(GOOD, 4)),
-        ("4/5", Lida(GOOD, 4)),
-        ("4 de 5", Lida(GOOD, 4)),
-        ("3, mais ou menos", Lida(FAIR, 3)),
-        ("2 - faltou material", Lida(BAD, 2)),
-        ("minha nota é 1", Lida(BAD, 1)),
-        ("5 estrelas", Lida(GOOD, 5)),
-        ("Bom dia! Foi ótimo", Lida(GOOD)),
-        ("gostei muito", Lida(GOOD)),
-        ("sem problemas", Lida(GOOD)),
-        ("péssimo", Lida(BAD)),
-        ("muito desorganizado", Lida(BAD)),
-        ("regular", Lida(FAIR)),
+        ("5", AvaliacaoLida(GOOD, 5)),
+        ("5!", AvaliacaoLida(GOOD, 5)),
+        ("Nota 4", AvaliacaoLida(GOOD, 4)),
+        ("4/5", AvaliacaoLida(GOOD, 4)),
+        ("4 de 5", AvaliacaoLida(GOOD, 4)),
+        ("3, mais ou menos", AvaliacaoLida(FAIR, 3)),
+        ("2 - faltou material", AvaliacaoLida(BAD, 2)),
+        ("minha nota é 1", AvaliacaoLida(BAD, 1)),
+        ("5 estrelas", AvaliacaoLida(GOOD, 5)),
+        ("Bom dia! Foi ótimo", AvaliacaoLida(GOOD)),
+        ("gostei muito", AvaliacaoLida(GOOD)),
+        ("sem problemas", AvaliacaoLida(GOOD)),
+        ("péssimo", AvaliacaoLida(BAD)),
+        ("muito desorganizado", AvaliacaoLida(BAD)),
+        ("regular", AvaliacaoLida(FAIR)),
     ],
 )
-def test_clear_answer_has_its_class(texto: str, lida: Lida) -> None:
+def test_clear_answer_has_its_class(texto: str, lida: AvaliacaoLida) -> None:
     assert avaliar(texto) == lida
 
 
@@ -41,8 +41,8 @@ def test_clear_answer_has_its_class(texto: str, lida: Lida) -> None:
     ],
 )  # fmt: skip
 def test_unclear_answer_is_left_to_a_person(texto: str) -> None:
-    assert avaliar(texto) == Lida(UNCLEAR)
+    assert avaliar(texto) == AvaliacaoLida(UNCLEAR)
 
 
 def test_mark_and_words_that_disagree_are_left_to_a_person() -> None:
-    assert avaliar("5, péssimo") == Lida(UNCLEAR, 5)
+    assert avaliar("5, péssimo") == AvaliacaoLida(UNCLEAR, 5)

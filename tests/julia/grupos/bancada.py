@@ -16,8 +16,6 @@ from app.composition.grupos import Groups, add_groups
 from app.composition.julia import add_guards
 from app.contexts.comum.telefone import address
 from app.contexts.esteira.leituras import Leitor
-from app.contexts.grupos.fila import Estagio
-from app.contexts.grupos.service import Grupos
 from app.contexts.leitura_grupos.api import Campo, Categoria, Leitura, Periodo, VagaLida, ValorTipo
 from app.contexts.webhooks.api import DeGrupo
 from app.settings import Settings
@@ -70,11 +68,6 @@ async def leitor_de_linhas(texto: str, mensagem: Row) -> Leitura:
     return Leitura(True, 0.95, Categoria.OFERTA, "vaga lines", tuple(found))
 
 
-class Ninguem:
-    async def telefone_de(self, transaction: Any, quem: Any, *, now: datetime) -> str | None:
-        return quem.telefone  # type: ignore[no-any-return]
-
-
 class Bancada:
     """The groups pipeline for one test. ``instead`` maps stages to handlers that replace the stages' own."""
 
@@ -83,7 +76,7 @@ class Bancada:
         self.handlers = {**groups.handlers, **{each.name: each.handler for each in work.endpoints}}
         self.dicionario = groups.dicionario
         self.operacao = groups.operacao
-        self.grupos = Grupos(work.database.dialect, work.ids, Ninguem(), work.queues[Estagio.PENDENTE])
+        self.grupos = groups.grupos
         self._said = 0
 
     async def dizem(

@@ -14,10 +14,10 @@ import pytest
 from app.contexts.comum.conteudo import hash_do_texto
 from app.contexts.comum.whatsapp import (
     Banned,
-    Conexao,
     Disconnected,
     Encontrada,
     Entrega,
+    EstadoDaConexao,
     Grupo,
     Instancia,
     NotOnWhatsApp,
@@ -185,9 +185,10 @@ def test_key_is_not_in_the_repr_of_the_client() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "state"), [("open", Conexao.OPEN), ("connecting", Conexao.CONNECTING), ("odd", Conexao.CLOSE)]
+    ("word", "state"),
+    [("open", EstadoDaConexao.OPEN), ("connecting", EstadoDaConexao.CONNECTING), ("odd", EstadoDaConexao.CLOSE)],
 )
-async def test_unknown_connection_state_counts_as_closed(word: str, state: Conexao) -> None:
+async def test_unknown_connection_state_counts_as_closed(word: str, state: EstadoDaConexao) -> None:
     async with gateway(says(200, {"instance": {"instanceName": "x", "state": word}})) as client:
         assert await client.connection("x") is state
 
@@ -204,8 +205,8 @@ async def test_instances_have_their_number_and_disconnection_code() -> None:
     ]
     async with gateway(says(200, listed)) as client:
         assert await client.instances() == [
-            Instancia(name="a", state=Conexao.OPEN, telefone=PHONE),
-            Instancia(name="b", state=Conexao.CLOSE, code=403),
+            Instancia(name="a", state=EstadoDaConexao.OPEN, telefone=PHONE),
+            Instancia(name="b", state=EstadoDaConexao.CLOSE, code=403),
         ]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.contexts.webhooks.api import DeGrupo, Entregue, Fato, Recebida
+from app.contexts.webhooks.api import DeGrupo, EntregaDoWebhook, Fato, Recebida
 from app.integrations.evolution.answers import read_stored
 from app.integrations.evolution.events import delivery_of, facts_of
 
@@ -20,7 +20,7 @@ def read_message(message: Any, kind: str = "conversation", chat: str = GROUP, **
     key = {"remoteJid": chat, "id": "3EB0000001", "fromMe": False, "participant": "5511900000077@s.whatsapp.net"}
     data = {"key": key, "message": message, "messageType": kind, "messageTimestamp": SECONDS, **more}
     delivery = delivery_of({"event": "messages.upsert", "instance": "escuta", "data": data})
-    assert isinstance(delivery, Entregue)
+    assert isinstance(delivery, EntregaDoWebhook)
     (fact,) = facts_of(delivery.evento, delivery.payload, LATER)
     return fact
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.contexts.comum.telefone import address, chave, forms
-from app.contexts.webhooks.api import DeGrupo, Eco, Entregue, Recebida
+from app.contexts.webhooks.api import DeGrupo, Eco, EntregaDoWebhook, Recebida
 from app.integrations.evolution.answers import instance_of, number_of, read_stored, send_result, unavailable
 from app.integrations.evolution.events import WANTED, delivery_of, facts_of
 from app.integrations.evolution.http import Answer
@@ -64,7 +64,7 @@ bodies = st.fixed_dictionaries(
 @given(bodies | anything)
 def test_every_delivery_is_read_without_an_error_and_can_be_stored(body: Any) -> None:
     delivery = delivery_of(body)
-    if not isinstance(delivery, Entregue):
+    if not isinstance(delivery, EntregaDoWebhook):
         return
     assert len(delivery.chave) == 64
     assert "apikey" not in delivery.payload

@@ -10,8 +10,8 @@ import pytest
 from app.composition.julia import julia_of
 from app.contexts.comum.telefone import chave
 from app.contexts.lgpd.pessoa import NumeroDeVarias, PessoaDesconhecida
-from app.contexts.lgpd.service import Recibo
-from app.contexts.webhooks.api import Entregue
+from app.contexts.lgpd.service import ReciboDoApagamento
+from app.contexts.webhooks.api import EntregaDoWebhook
 from app.integrations.evolution.events import delivery_of
 from app.main import build
 from app.settings import Settings
@@ -250,7 +250,7 @@ async def test_erased_person_who_writes_again_is_a_stranger_who_gets_nothing_on_
     }  # fmt: skip
     inbox = julia_of(office.work).inbox
     delivery = delivery_of(body)
-    assert isinstance(delivery, Entregue)
+    assert isinstance(delivery, EntregaDoWebhook)
     assert await inbox.keep(delivery)
     await office.work.work_once("webhook_inbox", 10)
     said = await one(office.work.database, "SELECT autor_tipo, cliente_id FROM interacoes")
@@ -325,7 +325,7 @@ async def test_two_operators_at_once_erase_the_person_once(work: Batuta) -> None
     ana = await add_everywhere(work, 1)
     act = lgpd_of(work).apagar
     done = await asyncio.gather(*(act(ana.telefone, por=who, motivo="x") for who in "ab"), return_exceptions=True)
-    assert {type(each) for each in done} <= {Recibo, PessoaDesconhecida}
+    assert {type(each) for each in done} <= {ReciboDoApagamento, PessoaDesconhecida}
     await lgpd_of(work).retomar(10)
     requests = await rows(work.database, "SELECT concluido_em, contagens FROM lgpd_pedidos")
     assert all(row["concluido_em"] for row in requests)

@@ -16,7 +16,7 @@ from app.contexts.plantoes.model import (
     NovaVaga,
     Ocupada,
     Repetida,
-    Situacao,
+    SituacaoDaVaga,
     VagaNaoPode,
     VagaOcupada,
     decidir_anuncio,
@@ -33,8 +33,8 @@ TODAY = date(2026, 3, 11)
 ANA, BIA = "ana", "bia"
 
 
-def em(status: str, *, tem: str | None = None, oferecida: bool = False) -> Situacao:
-    return Situacao(id="v", status=StatusDaVaga(status), cliente_id=tem, oferecida=oferecida)
+def em(status: str, *, tem: str | None = None, oferecida: bool = False) -> SituacaoDaVaga:
+    return SituacaoDaVaga(id="v", status=StatusDaVaga(status), cliente_id=tem, oferecida=oferecida)
 
 
 def kind(decisao: Decisao) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.composition.julia import julia_of
-from app.contexts.relatorios.periodos import Tipo, parte_do_dia
+from app.contexts.relatorios.periodos import TipoDeRelatorio, parte_do_dia
 from app.integrations.reports.webhooks import Poster, delivery_of
 from batuta.kernel.clock import SystemClock
 from tests.command import Command
@@ -123,5 +123,5 @@ async def _make(folder: Path) -> None:
     opened = await open_julia(f"sqlite:///{folder}/julia.db")
     day = opened.work.clock.now().astimezone(opened.work.zone).date() - timedelta(days=1)
     reports = julia_of(opened.work).reports.relatorios
-    await reports.fazer(parte_do_dia(Tipo.MANHA, day, opened.work.zone), por="teste")
+    await reports.fazer(parte_do_dia(TipoDeRelatorio.MANHA, day, opened.work.zone), por="teste")
     await opened.work.close()

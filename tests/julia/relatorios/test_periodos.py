@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from app.contexts.relatorios.periodos import DO_DIA, Tipo, parte_do_dia, semana
+from app.contexts.relatorios.periodos import DO_DIA, TipoDeRelatorio, parte_do_dia, semana
 
 ZONE = ZoneInfo("America/Sao_Paulo")
 DAY = date(2026, 3, 11)
@@ -15,7 +15,7 @@ DAY = date(2026, 3, 11)
     ("tipo", "starts", "ends"), [("manha", 3, 13), ("almoco", 13, 16), ("tarde", 16, 20), ("fim_dia", 20, 23)]
 )
 def test_parts_of_a_day_are_hours_of_sao_paulo_not_of_utc(tipo: str, starts: int, ends: int) -> None:
-    part = parte_do_dia(Tipo(tipo), DAY, ZONE)
+    part = parte_do_dia(TipoDeRelatorio(tipo), DAY, ZONE)
     assert part.inicio == datetime(2026, 3, 11, starts, tzinfo=UTC)
     assert part.fim == datetime(2026, 3, 11, ends, tzinfo=UTC)
 
@@ -41,6 +41,6 @@ def test_week_over_a_change_of_clocks_keeps_local_midnights() -> None:
 
 
 def test_period_counts_as_ended_when_the_clock_is_a_little_behind() -> None:
-    part = parte_do_dia(Tipo.MANHA, DAY, ZONE)
+    part = parte_do_dia(TipoDeRelatorio.MANHA, DAY, ZONE)
     assert part.terminou(part.fim - timedelta(seconds=30))
     assert not part.terminou(part.fim - timedelta(minutes=2))

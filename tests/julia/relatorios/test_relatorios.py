@@ -10,7 +10,7 @@ import pytest
 from app.composition.julia import julia_of
 from app.contexts.comum.entrega import Entrega, Entregue, Incerto, Recusado
 from app.contexts.relatorios.jobs import ReportJobs
-from app.contexts.relatorios.periodos import Tipo
+from app.contexts.relatorios.periodos import TipoDeRelatorio
 from app.contexts.relatorios.service import Relatorio, Relatorios
 from app.web.boards import reports_board
 from batuta.health import Severity
@@ -128,7 +128,7 @@ async def test_weekly_report_counts_the_previous_week_with_classes_and_reservati
     relatorios = reports(office)
     answer = await run(office, relatorios, "semanal")
     assert isinstance(answer, Done)
-    (stored,) = await relatorios.listar(Tipo.SEMANAL, limite=5)
+    (stored,) = await relatorios.listar(TipoDeRelatorio.SEMANAL, limite=5)
     assert stored.periodo.inicio == datetime(2026, 3, 9, tzinfo=office.work.zone)
     assert stored.metricas["classes"] == {"objecao": 1}
     assert (stored.metricas["periodo"]["plantoes_reservados"], stored.metricas["periodo"]["medicos_com_reserva"]) == (

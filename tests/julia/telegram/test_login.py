@@ -5,7 +5,16 @@ import logging
 import pytest
 
 from app.composition.development.simulator import SIMULATED, as_child
-from app.contexts.telegram.porta import Entrou, Feito, MotivoDaRecusa, PedeSenha, Recusado, Unavailable, Unknown, Vivo
+from app.contexts.telegram.porta import (
+    Entrou,
+    Feito,
+    LoginRecusado,
+    MotivoDaRecusa,
+    PedeSenha,
+    Unavailable,
+    Unknown,
+    Vivo,
+)
 from app.settings import Settings
 from simulador.telegram.mundo import LOGIN_CODE
 from tests.julia.telegram.ambiente import LONG, SHORT, Ambiente
@@ -32,7 +41,7 @@ async def test_a_code_logs_in(ambiente: Ambiente) -> None:
     person = add_person(ambiente)
     login = ambiente.login()
     assert await login.ask_code(PHONE, limit=LONG) == Feito()
-    assert await login.sign_in("99999", limit=LONG) == Recusado(MotivoDaRecusa.CODIGO)
+    assert await login.sign_in("99999", limit=LONG) == LoginRecusado(MotivoDaRecusa.CODIGO)
     entered = await login.sign_in(LOGIN_CODE, limit=LONG)
     await login.close(limit=LONG)
     assert isinstance(entered, Entrou)
@@ -53,7 +62,7 @@ async def test_an_account_with_a_password_asks_for_it(ambiente: Ambiente) -> Non
 
 async def test_an_unknown_number_is_refused(ambiente: Ambiente) -> None:
     login = ambiente.login()
-    assert await login.ask_code("+5511900000000", limit=LONG) == Recusado(MotivoDaRecusa.TELEFONE)
+    assert await login.ask_code("+5511900000000", limit=LONG) == LoginRecusado(MotivoDaRecusa.TELEFONE)
     await login.close(limit=LONG)
 
 
@@ -69,14 +78,14 @@ async def test_a_session_is_imported_if_it_is_logged_in(ambiente: Ambiente) -> N
     assert await connects(ambiente, entered.sessao)
     ambiente.mundo.revoke(person)
     login = ambiente.login()
-    assert await login.import_session(sessao, limit=LONG) == Recusado(MotivoDaRecusa.SESSAO)
+    assert await login.import_session(sessao, limit=LONG) == LoginRecusado(MotivoDaRecusa.SESSAO)
     await login.close(limit=LONG)
 
 
 @pytest.mark.parametrize("broken", ["", "1", "1abc", "not a session", "sessão", "1" + "A" * 352])
 async def test_text_that_is_not_a_session_is_refused(ambiente: Ambiente, broken: str) -> None:
     login = ambiente.login()
-    assert await login.import_session(broken, limit=LONG) == Recusado(MotivoDaRecusa.SESSAO)
+    assert await login.import_session(broken, limit=LONG) == LoginRecusado(MotivoDaRecusa.SESSAO)
     await login.close(limit=LONG)
 
 

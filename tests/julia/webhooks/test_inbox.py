@@ -19,7 +19,7 @@ from app.contexts.grupos.service import Grupos
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.operacao.service import Eventos
-from app.contexts.webhooks.api import Entregue, Ignorado
+from app.contexts.webhooks.api import EntregaDoWebhook, Ignorado
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox, InboxWork
 from app.integrations.evolution.events import delivery_of, facts_of
 from batuta.kernel.ids import Ids
@@ -70,7 +70,7 @@ class Harness:
             "apikey": "chave-da-instancia",
         }
         delivery = delivery_of(body)
-        assert isinstance(delivery, Entregue)
+        assert isinstance(delivery, EntregaDoWebhook)
         return await self.inbox.keep(delivery)
 
     async def works(self) -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from app.composition.julia import READ_INBOX_FIRST, Julia
-from app.contexts.webhooks.api import Entregue
+from app.contexts.webhooks.api import EntregaDoWebhook
 from app.main import build
 from app.settings import Settings
 from batuta.kernel import Json
@@ -29,7 +29,9 @@ async def deliver(julia: Julia, text: str, chave: str = "1") -> None:
             "messageTimestamp": int(julia.work.clock.now().timestamp()),
         },
     }
-    kept = Entregue(canal="evolution", chave=chave, instance="julia-sim", evento="messages.upsert", payload=payload)
+    kept = EntregaDoWebhook(
+        canal="evolution", chave=chave, instance="julia-sim", evento="messages.upsert", payload=payload
+    )
     assert await julia.inbox.keep(kept)
 
 

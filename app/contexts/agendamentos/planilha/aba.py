@@ -47,7 +47,7 @@ from app.contexts.agendamentos.planilha.linhas import (
     Problema,
     Recusa,
     Reparo,
-    Situacao,
+    SituacaoDoAgendamento,
     chave_de,
     chave_seguinte,
     mais_longo,
@@ -78,7 +78,7 @@ SIMPLES: Final = ("nome_paciente", "data", "endereco_completo", "documento_compl
 COLETA: Final = ("nome_marca", "nome_unidade", "nome_paciente", "data_hora")
 OF_COLETA: Final = frozenset({"nome_marca", "data_hora", "sala", "canal_confirmacao"})
 _ROOM = re.compile(r"[^\W\d_]+(?:\s?-\s?[^\W\d_]+){3}\s?-\s?([^\W\d_].*)")
-_SITUACOES: Final = {plano(each.value): each for each in Situacao}
+_SITUACOES: Final = {plano(each.value): each for each in SituacaoDoAgendamento}
 _CONFIRMATION: Final = frozenset({"canal_confirmacao", "data_hora_confirmacao", "data_confirmacao", "hora_confirmacao"})
 _EMPTY_CONFIRMATION: Final = frozenset({"whats", "whatsapp", "wpp"})
 

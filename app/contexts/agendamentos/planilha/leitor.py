@@ -66,7 +66,7 @@ LENGTH: Final = 4  # size in bytes of the length field of a frame
 
 
 @dataclass(frozen=True, slots=True)
-class Folha:
+class Planilha:
     """A file that can be imported, with its sheets in file order. ``ignoradas`` has the names of sheets that have
     content but are not imported, each with the reason.
     """
@@ -109,7 +109,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def aberta(content: bytes, name: str, escolhidas: Mapping[str, str] = NENHUMA) -> Folha:
+def aberta(content: bytes, name: str, escolhidas: Mapping[str, str] = NENHUMA) -> Planilha:
     """Open a file. Raises ``Recusa`` if the file is refused; reading the rows later never raises it. ``escolhidas`` has
     the fields that a person chose for titles.
     """
@@ -117,11 +117,11 @@ def aberta(content: bytes, name: str, escolhidas: Mapping[str, str] = NENHUMA) -
     if examined.is_csv:
         height, rows = csv_lido(content)
         header = cabecalho_conferido([*islice(rows(), TOP)], escolhidas)
-        return Folha([Aba(None, height, header, rows, escolhidas=escolhidas)])
+        return Planilha([Aba(None, height, header, rows, escolhidas=escolhidas)])
     return _read_workbook(content, examined, escolhidas)
 
 
-def _read_workbook(content: bytes, examined: Examinado, escolhidas: Mapping[str, str]) -> Folha:
+def _read_workbook(content: bytes, examined: Examinado, escolhidas: Mapping[str, str]) -> Planilha:
     """Open all visible sheets that contain appointments. If no sheet does, refuse the file, with the reason that
     applies to the sheet that most resembles a list of appointments.
     """
@@ -162,7 +162,7 @@ def _read_workbook(content: bytes, examined: Examinado, escolhidas: Mapping[str,
     ]
     left = {name: Problema.ABA_IGNORADA for name, look in looks.items() if name not in headers and look not in NOTHING}
     left |= dict.fromkeys(livro.repetidas(), Problema.ABA_DE_MESMO_NOME)
-    return Folha(abas, examined.since_1904, left | dict.fromkeys(seen[len(looks) :], Problema.ABA_DEMAIS))
+    return Planilha(abas, examined.since_1904, left | dict.fromkeys(seen[len(looks) :], Problema.ABA_DEMAIS))
 
 
 class _Livro:

@@ -17,7 +17,7 @@ MOST_AT_ONCE: Final = 500  # maximum number of rows in one batch, which is one t
 MOST_REPORTED: Final = 200  # maximum number of problems in each list of a report
 
 
-class Situacao(StrEnum):
+class SituacaoDoAgendamento(StrEnum):
     """An appointment's status in the spreadsheet's own words."""
 
     PENDENTE = "Pendente"
@@ -157,7 +157,7 @@ class Pedaco:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lida:
+class PlanilhaLida:
     """A whole spreadsheet in memory. ``linhas`` has the fields of each valid row, including its row number (``linha``)."""
 
     linhas: "Sequence[Mapping[str, Json]]"

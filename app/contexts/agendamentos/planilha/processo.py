@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from app.contexts.agendamentos.planilha.aba import NENHUMA
 from app.contexts.agendamentos.planilha.leitor import LENGTH, OUT_OF_MEMORY
-from app.contexts.agendamentos.planilha.linhas import Lida, MotivoDaLinha, Pedaco, Problema, Recusa, Reparo
+from app.contexts.agendamentos.planilha.linhas import MotivoDaLinha, Pedaco, PlanilhaLida, Problema, Recusa, Reparo
 from batuta.config import environment
 from batuta.errors import DeadlineExceeded
 from batuta.kernel import Clock, dumps, loads, with_timeout
@@ -110,7 +110,7 @@ class LeitorDeArquivos:
                     child.kill()
                 await child.communicate()  # drain the pipe: a child with unread output never exits
 
-    async def ler(self, content: bytes, name: str, escolhidas: Mapping[str, str] = NENHUMA) -> Lida:
+    async def ler(self, content: bytes, name: str, escolhidas: Mapping[str, str] = NENHUMA) -> PlanilhaLida:
         """Read a whole file into memory. Raises ``Recusa`` if the file is refused."""
         linhas: list[Any] = []
         try:
@@ -119,7 +119,9 @@ class LeitorDeArquivos:
                     linhas += pedaco.linhas
         except Interrompida:
             raise Recusa(MotivoDaLinha.ILEGIVEL) from None
-        return Lida(linhas=linhas, total=pedaco.total, puladas=pedaco.puladas, erros=pedaco.erros, avisos=pedaco.avisos)
+        return PlanilhaLida(
+            linhas=linhas, total=pedaco.total, puladas=pedaco.puladas, erros=pedaco.erros, avisos=pedaco.avisos
+        )
 
     async def _open(self, child: asyncio.subprocess.Process, content: bytes) -> dict[str, Any]:
         try:

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Query, Request
 from pydantic import AwareDatetime, Field
 
-from app.contexts.conversas.atendimento import ConversaDesconhecida, ConversaEncerrada, Estagio
+from app.contexts.conversas.atendimento import ConversaDesconhecida, ConversaEncerrada, EstagioDaConversa
 from app.contexts.followups.model import PausaNoPassado
 from app.contexts.followups.relato import followup_em_palavras, followups_mudados_em_palavras
 from app.contexts.followups.service import Followups
@@ -35,7 +35,7 @@ def router(followups: Followups, zone: ZoneInfo) -> APIRouter:
 
     @routes.get("", operation_id="list_followups")
     async def everything(
-        estagio: Estagio | None = None,
+        estagio: EstagioDaConversa | None = None,
         devidos: Annotated[bool, Query(description="only those that the next run of the job queues")] = False,
         limite: Limit = 50,
         pular: Skip = 0,

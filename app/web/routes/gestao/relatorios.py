@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Request
 
-from app.contexts.relatorios.periodos import Tipo
+from app.contexts.relatorios.periodos import TipoDeRelatorio
 from app.contexts.relatorios.relato import relatorio_em_palavras
 from app.contexts.relatorios.service import RelatorioDesconhecido, Relatorios
 from app.web.refusals import as_problems
@@ -23,7 +23,7 @@ def router(relatorios: Relatorios, zone: ZoneInfo) -> APIRouter:
     routes = APIRouter(prefix=PREFIX, tags=["relatorios"], route_class=AuthoriseFirst)
 
     @routes.get("", operation_id="list_relatorios")
-    async def everything(tipo: Tipo | None = None, limite: Limit = 20, pular: Skip = 0) -> dict[str, Any]:
+    async def everything(tipo: TipoDeRelatorio | None = None, limite: Limit = 20, pular: Skip = 0) -> dict[str, Any]:
         """List the reports, newest period first."""
         found = await relatorios.listar(tipo, limite=limite, pular=pular)
         return {"relatorios": [relatorio_em_palavras(each, zone) for each in found]}
