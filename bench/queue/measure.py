@@ -63,7 +63,7 @@ def standing(entry: Entry, home: Home, folder: Path) -> Iterator[Stand]:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The costs up to the moment when a given number of jobs had started."""
+    """The processor time and the number of statements that were used until a given number of jobs had started."""
 
     begun: int
     worker: float
