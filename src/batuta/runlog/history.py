@@ -14,7 +14,8 @@ class LastRun:
     """The columns of an execution-log row that show how a run ended."""
 
     id: str
-    started_at: datetime
+    scheduled_for: datetime | None
+    started_at: datetime  # for a fire that did not run: when this was recorded
     status: str
     duration_ms: int | None
     error: str | None
@@ -28,7 +29,6 @@ class Recorded(LastRun):
 
     job: str
     category: str
-    scheduled_for: datetime | None
     trigger: str
     attempt: int
     owner: str | None

@@ -20,7 +20,16 @@ def local(text: str) -> datetime:
 
 
 def last(status: str = "success", reason: str | None = None, error: str | None = None) -> LastRun:
-    return LastRun(id="1", started_at=LONG_AGO, status=status, duration_ms=1, error=error, reason=reason, items=None)
+    return LastRun(
+        id="1",
+        scheduled_for=None,
+        started_at=LONG_AGO,
+        status=status,
+        duration_ms=1,
+        error=error,
+        reason=reason,
+        items=None,
+    )
 
 
 def judged(

@@ -327,7 +327,14 @@ def health(
     **options: Any,
 ) -> JobHealth:
     last = LastRun(
-        id="1", started_at=NOW, status="error" if failed else "success", duration_ms=1, error=None, reason=None, items=1
+        scheduled_for=None,
+        id="1",
+        started_at=NOW,
+        status="error" if failed else "success",
+        duration_ms=1,
+        error=None,
+        reason=None,
+        items=1,
     )
     facts = Facts(last=last, failures_in_a_row=failures)
     return judge(job(name, **options), facts, expected_at=NOW - HOUR, is_answered=not stale, held=held, now=NOW)

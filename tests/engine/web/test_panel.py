@@ -17,7 +17,7 @@ from app.web.api import create_app
 from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta
 from batuta.guard.switches import SET_BY_WHY, SWITCH_OFF
-from batuta.runlog.reasons import BY_HAND, PAUSED_JOB, WINDOW_CLOSED, hold_reason
+from batuta.runlog.reasons import BY_HAND, MISSED_OLD, PAUSED_JOB, WINDOW_CLOSED, hold_reason
 from batuta.schedule.cron import parse
 from batuta.testing.clock import START
 from batuta.texts import Language, Texts, fold
@@ -188,6 +188,18 @@ async def test_first_page_leads_from_a_job_that_did_not_run_to_its_reason_and_it
     # The job's page explains that fire without any further input.
     job = (await panel.ask("/painel/tarefas/overdue?lang=en")).text
     assert "no record" in job.partition('id="porque-titulo"')[2].partition("</section>")[0]
+
+
+async def test_first_page_names_the_fire_that_was_missed_and_leads_to_its_explanation(panel: Panel) -> None:
+    due = panel.clock.now().replace(minute=15) - 5 * HOUR  # recorded hours later, when a scheduler ran again
+    await panel.keep("broken", MINUTE, "missed", reason=MISSED_OLD(), due=due)
+    page = (await panel.ask("/painel?lang=en")).text
+    section = page.partition('id="nao-rodaram"')[2].partition("</section>")[0]
+    row = dict(re.findall(r'<li data-job="(\w+)">(.*?)</li>', section, re.DOTALL))["broken"]
+    (address,) = re.findall(r'<a href="([^"#]+)#porque-titulo"><time[^>]*>[^<]*04:15</time></a>', row)
+    assert address == "/painel/tarefas/broken?hora=04:15"
+    why = (await panel.ask(f"{address}&lang=en")).text.partition('id="porque-titulo"')[2].partition("</section>")[0]
+    assert "missed" in why
 
 
 async def test_first_page_offers_to_run_a_job_whose_pause_was_released_until_it_runs(panel: Panel) -> None:

@@ -8,7 +8,7 @@ INSERT INTO app_settings (name, setting, updated_at) VALUES ('jobs_expected_sinc
 SELECT job_name, expected_since, accounted_until, active FROM job_schedules;
 
 -- read last_runs: the newest row of each job
-SELECT run.job_name, run.id, run.started_at, run.finished_at, run.status, run.trigger, run.duration_ms, run.response_code,
+SELECT run.job_name, run.id, run.scheduled_for, run.started_at, run.finished_at, run.status, run.trigger, run.duration_ms, run.response_code,
        run.error, run.reason, run.items_processed
 FROM job_schedules AS schedule
 JOIN job_executions AS run ON run.id = (

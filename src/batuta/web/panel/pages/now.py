@@ -7,6 +7,7 @@ from dataclasses import field, replace
 from datetime import datetime
 from typing import NamedTuple
 
+from batuta.dispatch.job import Job
 from batuta.dispatch.plan import PAUSE_ALL, pause_of_category, pause_of_job
 from batuta.engine.extension import Extension
 from batuta.guard.switches import Switch
@@ -18,7 +19,7 @@ from batuta.kernel.values import dataclass
 from batuta.queue.inspection import ErrorGroup
 from batuta.runlog.reasons import is_pause
 from batuta.texts.findings import message_of, next_on_page, next_step_of
-from batuta.web.panel.pages.overview import root_findings
+from batuta.web.panel.pages.overview import fire_at, root_findings
 from batuta.web.panel.words import Words
 
 _LEVELS = {Grade.HEALTHY: "healthy", Grade.CRITICAL: "critical"}
@@ -92,13 +93,15 @@ class ShownFinding(NamedTuple):
 class NotRun(NamedTuple):
     """A job whose last expected fire did not run, with the reason in ``why``. If a pause is holding the job back,
     ``paused`` is the target of that pause, in the form that the action ``resume`` accepts; otherwise it is empty.
-    ``job`` is empty if everything is paused.
+    ``job`` is empty if everything is paused. ``asked`` is the time of day with which the job's page explains the fire; it
+    is empty for a fire of an earlier day.
     """
 
     job: str
     at: datetime | None
     why: str
     paused: str
+    asked: str = ""
 
 
 class KeyNumber(NamedTuple):
@@ -239,14 +242,21 @@ def jobs_not_run(seen: JobsSeen, words: Words) -> list[NotRun]:
 def _not_run(health: JobHealth, seen: JobsSeen, words: Words) -> NotRun | None:
     job, last = health.job, health.facts.last
     targets = {pause_of_job(job.name): f"job:{job.name}", pause_of_category(job.category): f"category:{job.category}"}
+    due = None if last is None else last.scheduled_for or last.started_at
     for key, target in targets.items():
         if (switch := _pause(key, seen)) is not None and last is not None and last.status in ("skipped", "missed"):
-            return NotRun(job.name, last.started_at, _why_paused(switch), target)
+            return NotRun(job.name, due, _why_paused(switch), target, _asked(job, due, seen.now))
     if health.is_stale:
-        return NotRun(job.name, health.expected_at, words.reason(health.why) or "", "")
+        expected = health.expected_at
+        return NotRun(job.name, expected, words.reason(health.why) or "", "", _asked(job, expected, seen.now))
     if last is not None and (last.status == "missed" or is_pause(last.reason)):
-        return NotRun(job.name, last.started_at, words.reason(last.reason) or "", "")
+        return NotRun(job.name, due, words.reason(last.reason) or "", "", _asked(job, due, seen.now))
     return None
+
+
+def _asked(job: Job, fire: datetime | None, now: datetime) -> str:
+    asked = "" if fire is None else f"{fire.astimezone(job.zone):%H:%M}"
+    return asked if fire_at(job, asked, now) == fire else ""
 
 
 def _pause(key: str, seen: JobsSeen) -> Switch | None:
