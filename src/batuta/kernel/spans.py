@@ -3,7 +3,7 @@
 import re
 from datetime import timedelta
 
-LONGEST_SPAN = timedelta(days=36500)  # one century
+LONGEST_SPAN = timedelta(days=36500)  # one century; the texts cli.form_span contain this number
 _SPAN = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 

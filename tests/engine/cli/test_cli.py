@@ -186,8 +186,8 @@ def test_command_of_an_application_that_is_not_found_says_where_to_go(
         ),
         (
             ("pause", "all", "--for", "2x"),
-            "valor inválido para --for: o formato esperado é 30m, 2h, 1d … 36500d. Veja `batuta pause --help`",
-            "invalid value for --for: the expected form is 30m, 2h, 1d … 36500d. See `batuta pause --help`",
+            "valor inválido para --for: o formato esperado é 30m, 2h ou 1d (no máximo 36500d). Veja `batuta pause --help`",
+            "invalid value for --for: the expected form is 30m, 2h or 1d (at most 36500d). See `batuta pause --help`",
         ),
         (
             ("token", "create", "--name", " ", "--scope", "read"),

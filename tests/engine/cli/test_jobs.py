@@ -136,7 +136,7 @@ def test_partial_run_is_reported_as_partial(batuta: Command) -> None:
         (("pause", "live", "--for", "0s"), "--for"),
         (("pause", "live", "--for", "99999999999999d"), "--for"),
         (("pause", "live", "--for", "9" * 5000 + "d"), "--for"),
-        (("pause", "live", "--for", "36501d"), "30m, 2h, 1d … 36500d"),
+        (("pause", "live", "--for", "36501d"), "30m, 2h ou 1d (no máximo 36500d)"),
         (("pause", "live", "--reason", os.fsdecode(b"a\xffb")), "'a?b' não é texto em UTF-8"),
         (("run", os.fsdecode(b"pul\xffse")), "'pul?se' não é texto em UTF-8"),
         (("schedule", "--day", "9999-12-31"), "… 31/12/9899"),

@@ -7,7 +7,7 @@ import typer
 
 from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, current_user
 from batuta.engine.batuta import Batuta
-from batuta.kernel.spans import LONGEST_SPAN, read_span
+from batuta.kernel.spans import read_span
 from batuta.kernel.suggestions import unknown
 from batuta.queue.inspection import STATE_OF, BulkChange, BulkOperation, ItemFilter
 from batuta.stores.sql.tables.history import full_id
@@ -76,7 +76,7 @@ def _begin(
     _require_queue(ctx, queue)
     age = None if older_than is None else read_span(older_than)
     if older_than is not None and age is None:
-        raise typer.BadParameter(f"30m, 2h, 1d … {LONGEST_SPAN.days}d", param_hint="--older-than")
+        raise typer.BadParameter("cli.form_span", param_hint="--older-than")
     name, error, key, tag = criteria
     before = None if age is None else ctx.work().clock.now() - age
     asked = ItemFilter(state=STATE_OF[change], name=name, error=error, key=key, tag=tag, before=before)

@@ -16,7 +16,7 @@ from batuta.engine.batuta import Batuta
 from batuta.guard.base import Hold
 from batuta.guard.breaker import Circuit
 from batuta.guard.switches import Switch, SwitchRule, judge_switch
-from batuta.kernel.spans import LONGEST_SPAN, read_span
+from batuta.kernel.spans import read_span
 from batuta.kernel.suggestions import unknown
 from batuta.kernel.values import dataclass
 from batuta.queue.item import pause_of_queue
@@ -197,7 +197,7 @@ def _is_in_force(switch: Switch, now: datetime) -> bool:
 def parse_span(span: str) -> timedelta:
     length = read_span(span)
     if length is None:
-        raise typer.BadParameter(f"30m, 2h, 1d … {LONGEST_SPAN.days}d", param_hint="--for")
+        raise typer.BadParameter("cli.form_span", param_hint="--for")
     return length
 
 

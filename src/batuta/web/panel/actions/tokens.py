@@ -20,7 +20,7 @@ from batuta.web.panel.frame import show, words_of
 
 TOKEN_ENDED = define("token_ended", "this token does not exist, has expired or is revoked: open the Tokens page again")
 TOKEN_BEYOND = define(
-    "token_beyond", "a token cannot have more scopes than yours, and yours lacks {scopes}: ask a person who has them"
+    "token_beyond", "a new token cannot have scopes that yours lacks: {scopes}; ask a person whose token has them"
 )
 EXPIRES_AFTER = "90d"  # suggested lifetime of a new token
 OVERLAP = "1d"  # suggested time for which a rotated token stays valid
