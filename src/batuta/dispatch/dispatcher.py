@@ -38,7 +38,8 @@ LONGEST_REST = timedelta(seconds=1)
 # Maximum number of jobs decided in one transaction. It is halved after a transaction timed out.
 JOBS_PER_TRANSACTION = 1_000
 NEVER = datetime.max.replace(tzinfo=UTC)
-# Delay before the dispatcher checks a job again that has more fires to decide, or that another scheduler is deciding.
+# Delay before the dispatcher checks a job again, if the job has more fires to decide or another scheduler is deciding
+# about it.
 LOOK_AGAIN = timedelta(seconds=1)
 # A backward jump of the wall clock by more than this means that the clock was set back. A smaller jump is an ordinary
 # clock correction.

@@ -94,7 +94,7 @@ class Writes:
         return Writes(self.statements + other.statements)
 
 
-# Work inside the transaction that settles the item, so that both are committed or neither is.
+# Work that runs inside the transaction that settles the item, so that both are committed or neither is.
 ItemEffect: TypeAlias = Callable[[Any], Awaitable[None]] | Writes
 
 

@@ -194,8 +194,8 @@ def _key(lease: Lease) -> Key:
 
 # Errors that mean that an application's table refused a value. Other errors of a settlement are unexpected.
 _REFUSALS = (StatementRefused, StoreConflict, TransactionMisuse, TypeError, ValueError, OverflowError)
-# A settlement that is retried in a batch of its own fails after this many timeouts if it has an effect. After this many
-# unexpected errors it is dropped, and the lease of its item expires.
+# Limit for a settlement that is retried in a batch of its own. If it has an effect, it fails after this many timeouts.
+# After this many unexpected errors it is dropped, and the lease of its item expires.
 MOST_TIMEOUTS = 3
 
 
