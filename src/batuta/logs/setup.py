@@ -191,13 +191,15 @@ def _renderer(format: str, stream: TextIO, colour: bool | None, zone: tzinfo) ->
     )
 
     def render_line(logger: WrappedLogger, method: str, line: EventDict) -> str:
-        """Render a log line for a terminal, without the service, the engine's logger name and the span id."""
+        """Render a log line for a terminal, without the service, the engine's logger name, the span id and the fields
+        that have no value.
+        """
         line["timestamp"] = f"{datetime.fromisoformat(line['timestamp']).astimezone(zone):%H:%M:%S}"
         del line["service"]
         if line["logger"] == LOGGER:
             del line["logger"]
         line.pop("span_id", None)
-        return str(console(logger, method, line))
+        return str(console(logger, method, {name: value for name, value in line.items() if value is not None}))
 
     return render_line
 

@@ -255,9 +255,13 @@ def test_terminal_line_shows_local_time_and_omits_known_fields() -> None:
                 "levelno": logging.WARNING,
                 "levelname": "WARNING",
                 "created": 0.0,
+                "reason": None,
+                "items": 0,
             }
             logging.getLogger(name).handle(logging.makeLogRecord(at_the_epoch))
     ours, theirs = stream.getvalue().splitlines()
+    assert "items=0" in ours
+    assert "reason" not in ours  # a field without a value
     assert ours.startswith("21:00:00 [warning  ] said")
     assert "api" not in ours
     assert "batuta" not in ours
