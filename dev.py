@@ -42,7 +42,7 @@ WORDS = {
     "run": "start the whole system on loopback and print its address",
     "test": "check and every test; with a path or -k, only those tests",
     "check": "format, lint, types, import contracts, documents; --fix corrects what it can",
-    "bench": "measure store, scheduler and queue, next to raw drivers and other queues; --quick for a first impression",
+    "bench": "measure store, scheduler and queue beside other queues, or kill workers (crashes); --quick is shorter",
     "faults": "the long fault runs, about an hour, or some of their files; --write updates the figures in docs/faults.md",
     "matrix": "every page and action in a real browser: both languages and themes, two widths, with and without JavaScript",
     "leitura": "score the readers of messages and spreadsheets on labelled data, each author left out in turn",
@@ -205,7 +205,7 @@ def check(rest: list[str]) -> int:
 
 def bench(rest: list[str]) -> int:
     ensure(DEV_LOCK)
-    if "queue" in rest or not {"store", "scheduler", "start", "-h", "--help"} & {*rest}:
+    if {"queue", "crashes"} & {*rest} or not {"store", "scheduler", "start", "-h", "--help"} & {*rest}:
         ensure_peers()
     return call("-m", "bench", *rest)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from bench import results, scheduler, start
+from bench.crashes import contest as crashes
 from bench.queue import chart, contest, phases, stored, tables
 from bench.queue.entries import KEYS
 from bench.queue.figures import verdicts
@@ -29,6 +30,7 @@ LIMIT = 600.0
 # Time limit of the queue's part. It has many contenders and, with --million, two tables of two million rows.
 QUEUE_LIMIT = 1_200
 WHAT = ("store", "scheduler", "queue", "start")
+CRASHES_LIMIT = 1_500
 NO_POSTGRES = """
 ########################################################################################
 #  NOT MEASURED: no PostgreSQL on this machine. The figures above are SQLite only.     #
@@ -52,6 +54,8 @@ def main(arguments: list[str]) -> int:
             return refuse("worse than the stored run:\n" + "\n".join(worse))
         if "start" in what:
             measure_start(folder, options)
+        if "crashes" in what:
+            measure_crashes(folder, options)
     except (TimeoutError, RowsLost) as error:
         return refuse(str(error) or f"it did not end within {LIMIT:.0f} s: check what else runs on the machine")
     except (KeyboardInterrupt, asyncio.CancelledError):
@@ -62,7 +66,12 @@ def main(arguments: list[str]) -> int:
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="dev.py bench", description=__doc__)
-    parser.add_argument("what", nargs="*", choices=[*WHAT, []], help="store, scheduler, queue, start (default: all)")
+    parser.add_argument(
+        "what",
+        nargs="*",
+        choices=[*WHAT, "crashes", []],
+        help="store, scheduler, queue, start (default: these four), crashes",
+    )
     parser.add_argument(
         "--quick", action="store_true", help="a minute or two, for a first impression: shorter and less stable"
     )
@@ -70,6 +79,9 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     where = "a folder on the disk to measure (default: %(default)s)"
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"), help=where)
     parser.add_argument("--rows", nargs="+", choices=KEYS, default=[], help="only these contenders of the queue")
+    parser.add_argument(
+        "--libraries", nargs="+", choices=crashes.KEYS, default=[], help="only these libraries of the part crashes"
+    )
     parser.add_argument(
         "--check", action="store_true", help="fail if a ratio of the queue is 20 % below the stored one"
     )
@@ -131,6 +143,23 @@ def measure_start(folder: Path, options: argparse.Namespace) -> None:
         results.write("start", report)
 
 
+def measure_crashes(folder: Path, options: argparse.Namespace) -> None:
+    signal.signal(signal.SIGTERM, stopped)
+    signal.signal(signal.SIGALRM, overdue)
+    signal.alarm(CRASHES_LIMIT)
+    effort = crashes.QUICK if options.quick else crashes.FULL
+    entries = [entry for entry in crashes.ENTRIES if not options.libraries or entry.key in options.libraries]
+    try:
+        with tempfile.TemporaryDirectory(prefix="batuta-bench-", dir=folder) as inside:
+            found = crashes.report(Path(inside), effort, entries)
+    finally:
+        signal.alarm(0)
+    report = f"{today()}; {crashes.versions()}.\n\n{found}"
+    print(f"\nkilled workers and servers\n\n{report}\n", flush=True)
+    if options.store:
+        results.write("crashes", report)
+
+
 def today() -> str:
     return f"{datetime.now(UTC):%Y-%m-%d}"
 
@@ -140,7 +169,7 @@ def stopped(number: int, frame: FrameType | None) -> None:
 
 
 def overdue(number: int, frame: FrameType | None) -> None:
-    raise TimeoutError(f"the queue's part did not end within {QUEUE_LIMIT} s")
+    raise TimeoutError("this part of the benchmark did not end within its time limit")
 
 
 async def measure_store(folder: Path, effort: Effort) -> None:

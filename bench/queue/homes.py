@@ -156,14 +156,14 @@ def redis_server(program: Path) -> Iterator[Redis]:
         process = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             redis = Redis(port, process.pid, version_of(program))
-            _wait_until_it_answers(redis)
+            wait_until_it_answers(redis)
             yield redis
         finally:
             process.kill()
             process.wait()
 
 
-def _wait_until_it_answers(redis: Redis) -> None:
+def wait_until_it_answers(redis: Redis) -> None:
     for _ in range(100):
         try:
             redis.ask("PING")
