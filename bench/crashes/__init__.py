@@ -1,1 +1,1 @@
-"""What happens to accepted jobs if workers or the server crash: Batuta beside other task queues, in real processes."""
+"""A benchmark that kills workers and servers of several libraries, and counts the accepted jobs that are lost."""
