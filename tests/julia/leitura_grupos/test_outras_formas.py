@@ -165,3 +165,56 @@ def test_days_of_a_list_stay_days_beside_hours_with_a_slash() -> None:
 )
 def test_offer_with_a_retraction_or_a_search_waits_for_a_person(said: str) -> None:
     assert all(each.confianca <= 0.9 for each in lida(said).vagas)
+
+
+@pytest.mark.parametrize(
+    ("texto", "esperadas"),
+    [
+        (
+            "HTN clínico 1.400\n10/08 SD ok | SN falta\n11/08 SD falta | SN ok\n12/08 SD ok | SN ok",
+            ["08-10 noturno", "08-11 diurno"],
+        ),
+        (
+            "HTN clínico 1.400\nSeg 10 - SD fechado / SN *aberto*\nTer 11 - completo\nQua 12 - SN *aberto*",
+            ["08-10 noturno", "08-12 noturno"],
+        ),
+        (
+            "HTN clínico\n10/08: manhã Dr Paulo, tarde livre\n11/08: manhã livre, tarde Dra Ana",
+            ["08-10 tarde", "08-11 manha"],
+        ),
+    ],
+)
+def test_words_after_each_shift_tell_which_are_open(texto: str, esperadas: list[str]) -> None:
+    assert [" ".join(each.split()[:2]) for each in curtas(texto)] == esperadas
+
+
+def test_hospital_without_a_name_gives_no_vacancy() -> None:
+    assert curtas("alguém querendo um SN dia 14/08? hospital de Marabá, 1.400") == []
+
+
+def test_longer_name_behind_a_hyphen_is_another_place() -> None:
+    assert all(each.hospital.valor != "Hospital Teste do Norte" for each in vagas("HTN-Sul 11/08 SN clínico 1.500"))
+
+
+def test_price_with_the_length_of_its_shift() -> None:
+    assert curtas("HTN clínico\n14/08 SN\n15/08 SD\nSemana 1.450/12h, fds 1.600/12h") == [
+        "08-14 noturno 1450",
+        "08-15 diurno 1600",
+    ]
+
+
+def test_hours_of_a_shift_on_a_line_of_their_own() -> None:
+    found = vagas("Pediatra pra hoje noite\nHTN\n19h às 7h\nR$ 2.200")
+    assert [str(each.hora_inicio.valor) for each in found if each.hora_inicio] == ["19:00:00"]
+
+
+def test_title_between_a_number_and_its_name() -> None:
+    found = vagas("HTN 15/08 SD clínico 1.500\n(91) 98500-0641 Sec. Neide")
+    assert [each.contato_nome.valor for each in found if each.contato_nome] == ["Neide"]
+
+
+def test_company_that_ends_with_its_ambulance_is_a_place() -> None:
+    said = "Litoral Vida UTI Móvel\n18/08 e 19/08, plantão 12h, entrada 7h\nR$ 1.350"
+    assert {(each.hospital.valor, each.especialidade.valor) for each in vagas(said)} == {
+        ("Litoral Vida UTI Móvel", "Medicina de Emergência")
+    }

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from typing import TypeAlias
 
-from app.contexts.leitura_grupos.blocos import extenso, horas, legenda, mes, pontilhado, situacao, tabela
+from app.contexts.leitura_grupos.blocos import estados, extenso, horas, legenda, mes, pontilhado, situacao, tabela
 from app.contexts.leitura_grupos.blocos.escrita import Linha, escrita, linhas
-from app.contexts.leitura_grupos.texto.texto import MESES, Texto, contem
+from app.contexts.leitura_grupos.texto.texto import MESES, Texto, contem, dobrado
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 
 Bloco: TypeAlias = Callable[[list[Linha], date, Vocabulario], list[Linha]]
@@ -18,6 +18,7 @@ BLOCOS: tuple[Bloco, ...] = (
     extenso.reescrever,
     legenda.reescrever,
     horas.reescrever,
+    estados.reescrever,
     situacao.reescrever,
     tabela.reescrever,
     mes.reescrever,
@@ -54,6 +55,8 @@ def _tem_layout(fonte: str) -> bool:
         return True
     if _ALGARISMO.search(fonte) is None:
         return False
+    if estados.aplica(dobrado(fonte)):
+        return True
     return (
         _NUMEROS.search(fonte) is not None
         or _ANTES_DO_NUMERO.search(fonte) is not None

@@ -1,6 +1,5 @@
-"""Find reasons to doubt a vacancy, so that a person decides about it. Such reasons are names that may be cut, joined or
-part of a longer name, quoted messages, exceptions in prices, combinations of several lists, and prices for another kind
-of day.
+"""Find reasons to doubt a message or a place name, so that a person decides about its vacancies. Such reasons are names
+that may be cut, joined or part of a longer name, quoted messages, and exceptions in prices.
 
 These reasons are fixed rules rather than features of the model, because they are too rare in the labelled messages.
 """
@@ -8,13 +7,12 @@ These reasons are fixed rules rather than features of the model, because they ar
 import re
 from collections.abc import Iterator, Sequence
 
-from app.contexts.leitura_grupos.marcas.datas import feriados
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.lugares import listas
+from app.contexts.leitura_grupos.marcas.lugares_ditos import so_da_cidade
 from app.contexts.leitura_grupos.marcas.marca import Lugar
-from app.contexts.leitura_grupos.texto.texto import Palavra, Texto, contem
+from app.contexts.leitura_grupos.texto.texto import MES, Palavra, Texto, contem
 from app.contexts.leitura_grupos.texto.vocabulario import frases, municipios, palavras_soltas
-from app.contexts.leitura_grupos.tipos import Periodo, VagaLida
 
 LONGO = 7
 _JOIN = frozenset(("e", "ou", "do", "da"))
@@ -60,6 +58,19 @@ _RANGE_OF_PRICE = re.compile(
     r"\b(?:ate|a partir d[aeo]|depois d[aeo]|antes d[aeo]) (?:[ao] )?(?:seg|ter|qua|qui|sex|sab|dom|dia|o dia)"
     r"|\b(?:demais|restante|resto|outr[oa]s dias|(?:[np]?r?[oa]s) outr[oa]s|primeir[oa]|ultim[oa])\b"
 )
+# Matches the month from which a price applies, and days with the price of other days: "emenda paga como fds".
+_BY_MONTH = re.compile(
+    rf"\b(?:a partir de|desde|ate|em|no mes de) (?:\d{{1,2}} ?(?:/ ?\d{{1,2}}|de) ?)?{MES}\b[^\n\d]{{0,12}}\d"
+)
+_PAID_LIKE = re.compile(
+    r"\b(?:pag[ao]m?|vale[m]?|conta[m]?|considera(?:d[oa]|r)?|entra[m]?) (?:[a-z]+ )?(?:como|igual|valor de|preco de)\b"
+)
+# Matches the part of a divided shift that the author keeps: "eu faço o dia", "fico com a noite".
+_SHARED = re.compile(r"\b(?:faco|fico com|fica comigo|comigo)\b")
+# Matches a day, a place or a shift that the author denies: "não é dia 12".
+_IS_NOT = re.compile(
+    r"\bnao (?:e|eh|sera|vai ser) (?:mais )?(?:o |a |n[oa] )?(?:dia |\d|hospital|upa|s[dn]\b|noite|noturno|diurno)"
+)
 # Matches a price that may be the sum of several shifts: "3.000 os dois", "total 3.000".
 _SUM = re.compile(
     r"\d[\d.,]*k? (?:(?:reais )?[oa]s (?:dois|duas|tres|[2-5])|(?:no |ao |em )?total)\b"
@@ -71,12 +82,6 @@ _SUMS = ("total", " os ", " as ")
 _PERSONS = ("alguem", "vc", "voces")
 _EXCLUDES = ("exceto", "menos", "salvo", "tirando", "fora", "sem ser")
 _RAISES = ("subiu", "aumentou", "baixou")
-_KIND = (
-    r"(?:(?P<feriado>feriad(?:o|ao)s?)|(?P<fds>fds|fi(?:m|nal) de semana|sab(?:ado)? e dom(?:ingo)?)"
-    r"|(?P<semana>semana|sem|dias? ut(?:il|eis)|seg a sex)|(?P<normal>dias? (?:comum|comuns|norma(?:l|is))|normal))"
-)
-_KIND_BEFORE = re.compile(rf"\b{_KIND}[ :=()-]{{0,4}}(?:r?\$ ?)?$")
-_KIND_AFTER = re.compile(rf"[ (:=-]{{0,3}}(?:n[oa]s? |aos? |em |de |d[oa] )?{_KIND}\b")
 _WORD_AFTER = re.compile(r" ([a-z]+)")
 # Small words after which a name surely ended.
 _ENDING = frozenset(("em", "no", "na", "nos", "nas", "de", "da", "do", "dia", "dias", "para", "pra", "p", "com", "c"))
@@ -99,6 +104,8 @@ def mensagem_incerta(folha: Folha) -> bool:
     if any(each.semana for each in folha.dias[:200]) and _has_counts(folha):
         return True
     if len({each.reais for each in folha.precos[:60]}) > 1 and _tem_preco_incerto(folha):
+        return True
+    if ("nao " in plano and _IS_NOT.search(plano)) or ("divid" in plano and _SHARED.search(plano)):
         return True
     is_listed = "(" in written and _LISTED.search(written) is not None
     excludes = contem(plano, _EXCLUDES)
@@ -134,6 +141,8 @@ def _tem_preco_incerto(folha: Folha) -> bool:
     "demais" (the rest) or a range. The rules do not read such conditions.
     """
     plano = folha.texto.plano
+    if _BY_MONTH.search(plano) or _PAID_LIKE.search(plano):
+        return True
     spoken = {each.reais for each in folha.precos[:60] if not any(map(str.isdigit, plano[each.inicio : each.fim]))}
     if len(spoken) > 1:
         return True
@@ -141,59 +150,6 @@ def _tem_preco_incerto(folha: Folha) -> bool:
         _RANGE_OF_PRICE.search(plano, max(0, each.inicio - 40), min(len(plano), each.fim + 40)) is not None
         for each in folha.precos[:60]
     )
-
-
-def contraditorias(folha: Folha, vagas: Sequence[VagaLida]) -> frozenset[int]:
-    """Return the indexes of the vacancies that their own message contradicts.
-
-    There are two cases. In the first, a line has several places and several shifts, and each place was combined with
-    each shift. In the second, the words next to a vacancy's price name another kind of day: the vacancy is on a
-    Tuesday, but its price is for "feriado" (holiday).
-    """
-    found = {at for at, each in enumerate(vagas) if _is_of_another_day(folha, each)} if len(folha.precos) > 1 else set()
-    lines: dict[tuple[int, int], list[int]] = {}
-    for at, each in enumerate(vagas):
-        assert each.derivacao is not None
-        lines.setdefault(each.derivacao.do_bloco, []).append(at)
-    for places in lines.values():
-        if len(places) > 3 and _is_product([vagas[at] for at in places]):
-            found.update(places)
-    return frozenset(found)
-
-
-def _is_of_another_day(folha: Folha, vaga: VagaLida) -> bool:
-    """Return whether the words next to a vacancy's price name kinds of days that do not include the vacancy's day."""
-    assert vaga.derivacao is not None
-    if vaga.valor is None or vaga.derivacao.preco == 0:
-        return False
-    plano, where = folha.texto.plano, vaga.valor.trecho
-    price = next((each for each in folha.precos if folha.texto.trecho(each.inicio, each.fim) == where), None)
-    if price is None:
-        return False
-    said = (_KIND_BEFORE.search(plano, max(0, price.inicio - 30), price.inicio), _KIND_AFTER.match(plano, price.fim))
-    kinds = {str(each.lastgroup) for each in said if each is not None}
-    return bool(kinds) and kinds.isdisjoint(_tipos_do_dia(vaga))
-
-
-def _tipos_do_dia(vaga: VagaLida) -> set[str]:
-    """Return the kinds of days to which a vacancy's day may belong. Friday night may be part of the weekend."""
-    day = vaga.data.valor
-    is_holiday = day in feriados(day.year)
-    is_weekend = day.weekday() > 4
-    kinds = {"feriado"} if is_holiday or (day.month == 12 and day.day in (24, 31)) else {"normal"}
-    if is_weekend or (day.weekday() == 4 and vaga.periodo.valor is Periodo.NOTURNO):
-        kinds.add("fds")
-    if not is_weekend:
-        kinds |= {"semana", "normal"} if not is_holiday else {"semana"}
-    return kinds
-
-
-def _is_product(vagas: Sequence[VagaLida]) -> bool:
-    """Return whether the vacancies combine each of several places with each of several shifts or specialities."""
-    named = {each.hospital.valor for each in vagas}
-    kinds = {(each.data.valor, each.periodo.valor, each.especialidade.valor) for each in vagas}
-    others = {(each.periodo.valor, each.especialidade.valor) for each in vagas}
-    return len(named) > 1 and len(others) > 1 and len(vagas) == len(named) * len(kinds)
 
 
 def sem_maiusculas(folha: Folha) -> frozenset[str]:
@@ -217,6 +173,7 @@ def nomes_incertos(folha: Folha, unexplained: Sequence[Palavra]) -> frozenset[st
         for each in folha.lugares[:200]
         if any(_is_capital(folha.texto, word) for word in _vizinhas(folha, each, left, ends))
         or _is_joined(folha, each)
+        or so_da_cidade(each)
         or _is_open(folha, each, read)
     )
 

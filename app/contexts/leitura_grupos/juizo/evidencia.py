@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from math import log1p
 
-from app.contexts.leitura_grupos.juizo.duvidas import contraditorias, mensagem_incerta, nomes_incertos, sem_maiusculas
+from app.contexts.leitura_grupos.juizo.contradicoes import contraditorias
+from app.contexts.leitura_grupos.juizo.duvidas import mensagem_incerta, nomes_incertos, sem_maiusculas
 from app.contexts.leitura_grupos.juizo.sinais import Sinal
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.horas import periodo_do_inicio

@@ -147,7 +147,8 @@ class _Nomes:
         end = min(len(self._livre) if end < 0 else end, until, at + 60)
         words = list(self._texto.palavras_entre(at, end))
         while words and (words[0].texto in _apresentam() or words[0].texto in _TITLE):
-            words.pop(0)
+            first = words.pop(0)
+            at = first.fim if first.texto in _TITLE and self._livre[at : first.inicio].strip(" *(-") == "" else at
         taken: list[Palavra] = []
         for word in words[:4]:
             between = self._livre[taken[-1].fim if taken else at : word.inicio]

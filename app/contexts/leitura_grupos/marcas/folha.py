@@ -133,7 +133,7 @@ def folha(
     shifts = turnos(texto, livre)
     days = com_datas(days, shifts)
     free_of_hours = apagar(livre, (each for each in shifts if each.das or each.horas))
-    new = sem_descritos(novos(texto, apagar(livre, shifts), vocabulario, known, regiao))
+    new = sem_descritos(texto, novos(texto, apagar(livre, shifts), vocabulario, known, regiao))
     places = sem_dito_duas_vezes(texto.plano, known, new)
     again = referencias(texto, apagar(free_of_hours, places), places)
     places = sorted((*places, *again), key=lambda each: each.inicio)

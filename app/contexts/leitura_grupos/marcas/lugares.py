@@ -24,6 +24,8 @@ from batuta.kernel import dataclass
 
 UFS = frozenset(each.lower() for each in re.findall("..", "ACALAMAPBACEDFESGOMAMGMSMTPAPBPEPIPRRJRNRORRRSSCSESPTO"))
 _UF_AFTER = re.compile(r" ?[/,(-]{1,2} ?(?P<uf>[a-z]{2})\b\)?")
+# Matches the rest of a longer name: "Oeste" in "UPA Centro-Oeste".
+_LONGER = re.compile(r"-(?!feira)[a-z]{3}")
 _INITIALS = re.compile(r"\b[A-ZÀ-Ý]{1,3}\b")  # SN, R$, MG
 _PERSON = re.compile(r"\bDra?\.? [A-ZÀ-Ý]\w+")
 _ACRONYM = re.compile(r"h(?<!\wh)[a-z]{2,5}\b")
@@ -35,9 +37,11 @@ _LABEL = re.compile(
 _CITY_LINK = re.compile(r"[ *_]{0,2}(?:[-,(/|](?: em\b)?|\bem\b|\bde\b|\bda\b|\bdo\b)?[ *_]{0,2}(?:cidade (?:de|:) )?")
 _COMPANIES = frozenset(("remocoes", "ambulancias", "resgate", "resgates", "remocao"))
 # A text that contains none of these parts of words names no company and is not searched.
-_COMPANY_WORDS = ("remoc", "ambulancias", "resgate", "servicos", "emergencias")
+_COMPANY_WORDS = ("remoc", "ambulancias", "resgate", "servicos", "emergencias", "uti movel")
 # Last words of names of companies.
-_SERVICES = frozenset((("servicos", "medicos"), ("emergencias", "medicas"), ("servicos", "hospitalares")))
+_SERVICES = frozenset(
+    (("servicos", "medicos"), ("emergencias", "medicas"), ("servicos", "hospitalares"), ("uti", "movel"))
+)
 _LABEL_END = re.compile(r" [-|] |[(|,;:\x01\x02💰]|\. | / ")
 _MAX_WORDS = 9
 _PROPER = r"[A-ZÀ-Ý][\wÀ-ÿ'.]+(?:[ -](?:d[aeo]s?|e|[A-ZÀ-Ý0-9][\wÀ-ÿ'.]*)){0,5}"
@@ -87,7 +91,7 @@ def _is_name(texto: Texto, words: Sequence[Palavra], start: int, end: int) -> bo
     first, last = words[start].inicio, words[end - 1].fim
     if before in ("rua", "av", "avenida", "bairro", "jardim", "cidade") and end - start <= 2:
         return False
-    if _is_inside_a_name(texto, words, start):
+    if _is_inside_a_name(texto, words, start) or _LONGER.match(texto.plano, last):
         return False
     uf = _UF_AFTER.match(texto.plano, last)
     is_state = uf is not None and uf["uf"] in UFS

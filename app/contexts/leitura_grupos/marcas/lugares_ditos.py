@@ -19,6 +19,7 @@ _BRACKETED = re.compile(r" ?\(([a-z]{3,6})\)")
 _DESCRIBED = re.compile(
     r"[a-z]+ (?:particular|privad[oa]|public[oa]|conhecid[oa]|renomad[oa]) (?:d[eoa]|em) (?P<onde>.+)"
 )
+_OF_A_TOWN = re.compile(r"(?:hospital|hosp|clinica|maternidade|empresa) (?:de|em) (?P<onde>.+)")
 _LABEL = re.compile(r"(?:\A|\n)[^a-z0-9\n]{0,8}(?:hospital|unidade|clinica|local)[ *_]{0,2}:")
 _SAME_AS = re.compile(
     r" {0,2}= {0,2}|[ .,*_]{1,5}(?:digo|alias|quer dizer|corrigindo)[ :,.*_]{1,3}(?:(?:n?[oa]|e n[oa]) )?"
@@ -39,14 +40,23 @@ def sem_dito_duas_vezes(plano: str, known: Sequence[Lugar], new: Sequence[Lugar]
     ]
 
 
-def sem_descritos(places: Sequence[Lugar]) -> list[Lugar]:
-    """Remove places that only have a kind and a town: "hospital particular de Belém"."""
+def sem_descritos(texto: Texto, places: Sequence[Lugar]) -> list[Lugar]:
+    """Remove places that only have a kind and a town: "hospital particular de Belém", or "hospital de Belém" without
+    capitals.
+    """
     return [
         each
         for each in places
+        if not (so_da_cidade(each) and texto.fonte[texto.trecho(each.inicio, each.fim)[0]].islower())
         if (said := _DESCRIBED.fullmatch(chave(each.nome))) is None
         or not (said["onde"] in municipios() or said["onde"] in ("capital", "interior", "regiao"))
     ]
+
+
+def so_da_cidade(place: Lugar) -> bool:
+    """Return whether a place has no name of its own: "hospital de Belém"."""
+    said = _OF_A_TOWN.fullmatch(chave(place.nome)) if place.confianca < 1.0 else None
+    return said is not None and said["onde"] in municipios()
 
 
 def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar]:

@@ -16,7 +16,7 @@ _REGIME = re.compile(
 _ON_THE_SPOT = re.compile(
     r"\b(?:a {0,2}vista|no ato|na h(?:ora|r)|ao sair|na saida|no (?:mesmo )?dia do plantao|no mesmo dia"
     r"|(?:no|ao) (?:fim|final|termino) do plantao|(?:pix|pago|pagamento|pgto|pagto) "
-    r"(?:(?:no|mesmo) dia|ao (?:fim|final|termino)|imediato|na entrega))\b(?! \d)"
+    r"(?:(?:no|mesmo) dia|(?:ao|no) (?:fim|final|termino)(?! (?:do|de) mes)|imediato|na entrega))\b(?! \d)"
 )
 _DAYS = re.compile(
     r"(?P<n>\d(?<!\w\d)(?<!\bos \d)(?<!\bas \d)(?<!\bpelos \d)(?<!\bpor \d)(?:\d{0,2}(?= {0,2}dias\b)|\d?[05](?=d\b)))"

@@ -58,7 +58,8 @@ _EXTRA_BEFORE = re.compile(
 )
 _NOT_MONEY = re.compile(
     r" {0,2}(?:%|km\b|leitos?\b|fichas?\b|pacientes?\b|atendimentos?\b|habitantes\b|vidas\b|m2\b|metros\b|vagas?\b|plantoes\b"
-    r"|medicos?\b|horas\b|h\b|hs\b|anos?\b|dias\b|minutos?\b|min\b|cm\b|mg\b|ml\b|andar\b|o andar|x {0,2}\d|/\d|-\d)"
+    r"|medicos?\b|horas\b|h\b|hs\b|anos?\b|dias\b|minutos?\b|min\b|cm\b|mg\b|ml\b|andar\b|o andar|x {0,2}\d"
+    r"|/(?!(?:6|12|24) ?h)\d|-\d)"
 )
 _NOT_MONEY_BEFORE = re.compile(
     r"\b(?:crm|rqe|n(?=\.)|no|numero|num|rua|av|avenida|br|rodovia|km|sala|cep|cnpj|cpf|apto|quadra"

@@ -20,6 +20,7 @@ from app.contexts.leitura_grupos.montagem.condicoes_de_preco import (
     Alvo,
     Regra,
     horas_do,
+    periodo_de,
     por_plantao,
     regras,
 )
@@ -40,7 +41,7 @@ SEM_PRECO = 5
 _PELO_NOME = (
     (re.compile(r"(?:ubs|usf|psf|esf|ubsf)\b"), "medicina de família e comunidade"),
     (re.compile(r"\A(?!.*\bmatern).*\b(?:infantil|criancas?|pediatrico)\b"), "pediatria"),
-    (re.compile(r"\A.*\b(?:samu|remocoes|remocao|ambulancias?|resgates?)\b"), "medicina de emergência"),
+    (re.compile(r"\A.*\b(?:samu|remocoes|remocao|ambulancias?|resgates?|uti movel)\b"), "medicina de emergência"),
 )
 MAIS = 1000
 # Largest number of vacancies without a place or a day per message, because an operator reads each of them.
@@ -93,7 +94,7 @@ class _Montador:
         self._regras, days = regras(folha)
         self._blocos = blocos(folha, days, self._regras)
         loose = [turno for each in self._blocos for turno in _turnos_sem_dia(each)]
-        self._horas = {each.periodo: each for each in reversed(loose) if each.das and each.periodo}
+        self._horas = {periodo_de(each): each for each in reversed(loose) if each.das and periodo_de(each)}
         self._duracao = _duracao(folha.turnos)
         self._pessoas = Pessoas(folha)
         self._forma = forma(folha.pagamentos)

@@ -1,0 +1,174 @@
+"""Find vacancies that their own message contradicts, so that a person decides about them: prices for another kind of day,
+words for a taken shift, alternative places, combinations of several lists, and other stated numbers of shifts.
+
+These are fixed rules rather than features of the model, because they are too rare in the labelled messages.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+
+from app.contexts.leitura_grupos.marcas.datas import feriados
+from app.contexts.leitura_grupos.marcas.folha import Folha
+from app.contexts.leitura_grupos.marcas.marca import Preco, entre, linha_de
+from app.contexts.leitura_grupos.tipos import Periodo, VagaLida
+
+_KIND = (
+    r"(?:(?P<feriado>feriad(?:o|ao)s?)|(?P<fds>fds|fi(?:m|nal) de semana|sab(?:ado)? e dom(?:ingo)?)"
+    r"|(?P<semana>semana|sem|dias? ut(?:il|eis)|seg a sex)|(?P<normal>dias? (?:comum|comuns|norma(?:l|is))|normal))"
+)
+_KIND_BEFORE = re.compile(rf"\b{_KIND}[ :=()-]{{0,4}}(?:r?\$ ?)?$")
+_KIND_AFTER = re.compile(rf"[ (:=-]{{0,3}}(?:n[oa]s? |aos? |em |de |d[oa] )?{_KIND}\b")
+# Matches the days before a price: "(3 a 5/04) = 1.900", "31/12 e 01/01 2.600".
+_DAYS_BEFORE = re.compile(
+    r"(?<![\d/])(?P<de>\d{1,2})(?: ?/ ?\d{1,2})?(?:(?P<liga> ?(?:a|ate|ao|-|e|,) ?)(?P<a>\d{1,2})(?: ?/ ?\d{1,2})?)?"
+    r"\)? {0,2}[:=] {0,2}(?:r?\$ ?)?$"
+)
+_TAKEN = re.compile(
+    r"\b(?:(?:reservad|ocupad|garantid|preenchid|cobert|lotad|resolvid|tomad|realizad|escalad)[oa]s?"
+    r"|complet[oa]s?(?= ?(?:[),.;\n]|$))|okay|ok|pegou|pegaram|peguei|(?:ja )?e meu|comigo|tem interessad[oa])\b"
+)
+_NUMBERS = {
+    "dois": 2,
+    "duas": 2,
+    "tres": 3,
+    "quatro": 4,
+    "cinco": 5,
+    "seis": 6,
+    "sete": 7,
+    "oito": 8,
+    "nove": 9,
+    "dez": 10,
+}
+_COUNT = re.compile(
+    rf"(?<![\w/.,:$-])(?P<n>[2-9]|1\d|{'|'.join(_NUMBERS)}) (?:ultim[oa]s )?(?:plantoes|noites|noturnos|diurnos|datas|turnos)\b"
+    r"(?! (?:por|na semana|semanais|no mes|mensais|fixos))"
+)
+
+
+def contraditorias(folha: Folha, vagas: Sequence[VagaLida]) -> frozenset[int]:
+    """Return the indexes of the vacancies that their own message contradicts.
+
+    - The words next to a vacancy's price name another kind of day: the vacancy is on a Tuesday, but its price is for
+      "feriado" (holiday).
+    - Another price is for the vacancy's kind of day or for its day.
+    - The vacancy's line has a word for a taken shift that no rule matched.
+    - The vacancy is at the second of two alternative places.
+    - Only a weekday names the vacancy's day, and all written days are in later weeks.
+    - The message states another number of shifts.
+    - A line has several places and several shifts, and each place was combined with each shift.
+    """
+    found = set(_de_outro_preco(folha, vagas)) if len(folha.precos) > 1 else set()
+    found.update(at for at, each in enumerate(vagas) if _is_taken(folha, each) or _is_alternative(folha, each))
+    found.update(_antes_dos_escritos(folha, vagas))
+    if _has_other_count(folha, vagas):
+        return frozenset(range(len(vagas)))
+    lines: dict[tuple[int, int], list[int]] = {}
+    for at, each in enumerate(vagas):
+        assert each.derivacao is not None
+        lines.setdefault(each.derivacao.do_bloco, []).append(at)
+    for places in lines.values():
+        if len(places) > 3 and _is_product([vagas[at] for at in places]):
+            found.update(places)
+    return frozenset(found)
+
+
+def _de_outro_preco(folha: Folha, vagas: Sequence[VagaLida]) -> Iterator[int]:
+    """Yield the vacancies whose price is for another kind of day, or for which the message has another price."""
+    places = {folha.texto.trecho(each.inicio, each.fim): at for at, each in enumerate(folha.precos[:60])}
+    kinds = [_tipos_do_preco(folha, each) for each in folha.precos[:60]]
+    dates = [_dias_do_preco(folha, each) for each in folha.precos[:60]]
+    for at, each in enumerate(vagas):
+        own = None if each.valor is None or each.valor.trecho is None else places.get(each.valor.trecho)
+        assert each.derivacao is not None
+        if own is None or each.derivacao.preco == 0:
+            continue
+        days, price = _tipos_do_dia(each), folha.precos[own]
+        if kinds[own] and kinds[own].isdisjoint(days):
+            yield at
+            continue
+        line = linha_de(folha.texto.plano, price.inicio)
+        special = {"feriado"} if "feriado" in days else {"fds"} if each.data.valor.weekday() > 4 else set[str]()
+        for other, mark in enumerate(folha.precos[:60]):
+            if mark.reais == price.reais or line[0] <= mark.inicio < line[1]:
+                continue
+            if each.data.valor.day in dates[other] or (special & kinds[other] and not special & kinds[own]):
+                yield at
+                break
+
+
+def _tipos_do_preco(folha: Folha, price: Preco) -> set[str]:
+    """Return the kinds of days that the words next to a price name."""
+    plano = folha.texto.plano
+    said = (_KIND_BEFORE.search(plano, max(0, price.inicio - 30), price.inicio), _KIND_AFTER.match(plano, price.fim))
+    return {str(each.lastgroup) for each in said if each is not None}
+
+
+def _dias_do_preco(folha: Folha, price: Preco) -> frozenset[int]:
+    """Return the days of the month that are written directly before a price: "Feriadão (4 a 7/09) = 1.900"."""
+    line = linha_de(folha.texto.plano, price.inicio)
+    if entre(folha.turnos, *line):
+        return frozenset()
+    said = _DAYS_BEFORE.search(folha.texto.plano, max(line[0], price.inicio - 30), price.inicio)
+    if said is None:
+        return frozenset()
+    first, last = int(said["de"]), int(said["a"] or said["de"])
+    is_range = said["liga"] is not None and said["liga"].strip() in ("a", "ate", "ao", "-")
+    return frozenset(range(first, last + 1)) if is_range else frozenset((first, last))
+
+
+def _is_taken(folha: Folha, vaga: VagaLida) -> bool:
+    """Return whether a vacancy's line has a word for a taken shift that no rule matched."""
+    assert vaga.derivacao is not None
+    return _TAKEN.search(folha.texto.plano, *vaga.derivacao.do_bloco) is not None
+
+
+def _is_alternative(folha: Folha, vaga: VagaLida) -> bool:
+    """Return whether a vacancy is at the second of two places that "ou" (or) joins."""
+    if " ou " not in folha.texto.plano:
+        return False
+    named = [each for each in folha.lugares[:200] if each.nome == vaga.hospital.valor]
+    return bool(named) and folha.texto.plano.endswith((" ou ", " ou na ", " ou no "), 0, named[0].inicio)
+
+
+def _antes_dos_escritos(folha: Folha, vagas: Sequence[VagaLida]) -> Iterator[int]:
+    """Yield the vacancies whose day only a weekday names, if all days that are written as dates are in later weeks."""
+    written = [day.data for each in folha.dias[:200] if not each.solto and not each.semana for day in each.dias]
+    first = min(written, default=None)
+    for at, each in enumerate(vagas):
+        assert each.derivacao is not None
+        if first is not None and each.derivacao.de_semana and each.data.valor < first - timedelta(days=7):
+            yield at
+
+
+def _has_other_count(folha: Folha, vagas: Sequence[VagaLida]) -> bool:
+    """Return whether the message states a number of shifts that fits neither its vacancies, nor their days, nor their
+    places.
+    """
+    said = _COUNT.search(folha.texto.plano) if len(vagas) < 30 else None
+    if said is None:
+        return False
+    number = _NUMBERS.get(said["n"]) or int(said["n"])
+    shifts = {(each.hospital.valor, each.data.valor, each.periodo.valor) for each in vagas}
+    return number not in (len(vagas), len(shifts), len({each.data.valor for each in vagas}))
+
+
+def _tipos_do_dia(vaga: VagaLida) -> set[str]:
+    """Return the kinds of days to which a vacancy's day may belong. Friday night may be part of the weekend."""
+    day = vaga.data.valor
+    is_holiday = day in feriados(day.year)
+    is_weekend = day.weekday() > 4
+    kinds = {"feriado"} if is_holiday or (day.month == 12 and day.day in (24, 31)) else {"normal"}
+    if is_weekend or (day.weekday() == 4 and vaga.periodo.valor is Periodo.NOTURNO):
+        kinds.add("fds")
+    if not is_weekend:
+        kinds |= {"semana", "normal"} if not is_holiday else {"semana"}
+    return kinds
+
+
+def _is_product(vagas: Sequence[VagaLida]) -> bool:
+    """Return whether the vacancies combine each of several places with each of several shifts or specialities."""
+    named = {each.hospital.valor for each in vagas}
+    kinds = {(each.data.valor, each.periodo.valor, each.especialidade.valor) for each in vagas}
+    others = {(each.periodo.valor, each.especialidade.valor) for each in vagas}
+    return len(named) > 1 and len(others) > 1 and len(vagas) == len(named) * len(kinds)
