@@ -29,7 +29,7 @@ from batuta.kernel.leases import LeaseHolder
 from batuta.kernel.reasons import code_of
 from batuta.runlog.execution import Ending, Execution, Status
 from batuta.runlog.log import Closing
-from batuta.runlog.reasons import HELD, PARTIAL, WINDOW_CLOSED
+from batuta.runlog.reasons import BY_HAND, HELD, PARTIAL, WINDOW_CLOSED, hold_reason
 from batuta.schedule.due import CatchUp
 from batuta.schedule.window import Window
 from batuta.stores.sql.database import AsJson
@@ -444,6 +444,11 @@ async def test_run_by_hand_of_a_held_job_requires_even_if_held(house: House, clo
     await house.scheduler(pulse).run_by_hand(pulse, even_if_held=True)
     (row,) = await house.rows()
     assert row["status"] == "success"
+
+
+def test_reason_of_a_manual_run_says_once_that_the_job_is_held() -> None:
+    why = hold_reason(WINDOW_CLOSED(window="manha"))
+    assert BY_HAND(why=why) == "run by hand although held: window manha is closed"
 
 
 async def test_invalid_schedule_never_stops_the_others(house: House, clock: FakeClock, events: EventRecorder) -> None:
