@@ -78,6 +78,7 @@ HANDLER_CRASHED = define("handler_crashed", "{error} in the handler; the log has
 EFFECT_CRASHED = define("effect_crashed", "{error} while the outcome was written; the log has the traceback")
 TIMED_OUT = define("timed_out", "Job timeout exceeded")
 CANCELLED = define("cancelled", "cancelled")
+CANCELLED_BY = define("cancelled_by", "cancelled by {by}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from batuta.kernel.reasons import define
 from batuta.kernel.storage.json import Json
 from batuta.kernel.suggestions import unknown
 from batuta.kernel.values import dataclass
+from batuta.queue.outcome import CANCELLED
 from batuta.tasks.handle import Handle
 from batuta.tasks.task import NO_OPTIONS, AnyTask, BoundTask, Call, Task, hints_of
 
@@ -225,11 +226,11 @@ class Batch:
         await self._store.wait(self.id, None if timeout is None else timedelta(seconds=timeout))
         return await self.progress()
 
-    async def cancel(self, reason: str = "cancelled", *, by: str | None = None, within: Any | None = None) -> bool:
+    async def cancel(self, reason: str | None = None, *, by: str | None = None, within: Any | None = None) -> bool:
         """Cancel every unfinished task in the batch. Return False if the batch has ended or is already cancelled.
         ``within`` is one of the engine's transactions.
         """
-        return await self._store.cancel(self.id, reason, by=by, within=within)
+        return await self._store.cancel(self.id, reason or CANCELLED(), by=by, within=within)
 
     def __repr__(self) -> str:
         return f"Batch({self.id})"

@@ -58,7 +58,7 @@ class Handle(Generic[R]):
         """Return the call's state in synchronous code. Raises RuntimeError inside a running event loop."""
         return self._require_own_task(self._service.status_sync(self.id))
 
-    def cancel_sync(self, reason: str = "cancelled") -> bool:
+    def cancel_sync(self, reason: str | None = None) -> bool:
         """Cancel the call in synchronous code, as ``cancel`` does. Raises RuntimeError inside a running event loop."""
         return self._service.cancel_sync(self.id, reason)
 
@@ -81,7 +81,7 @@ class Handle(Generic[R]):
             raise TaskCancelled(task=status.name, id=self.id, why=status.error)
         return status.result
 
-    async def cancel(self, reason: str = "cancelled") -> bool:
+    async def cancel(self, reason: str | None = None) -> bool:
         """Cancel the call. A waiting call is cancelled immediately, and a running call within seconds. Return False if
         the call has already ended.
         """

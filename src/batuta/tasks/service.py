@@ -21,6 +21,7 @@ from batuta.kernel.storage.storable import (
 )
 from batuta.kernel.suggestions import check_options
 from batuta.kernel.trace import current, recorder
+from batuta.queue.outcome import CANCELLED
 from batuta.queue.store import Unserved
 from batuta.supervise.loop import FOR_EVER, Again, Idle, LoopPolicy, Pace, Wakeup
 from batuta.tasks.batch import Batch, Batches
@@ -224,14 +225,14 @@ class TaskService(Generic[SomeTransaction]):
     def wait_sync(self, id: str, timeout: timedelta | None = None) -> TaskStatus | None:
         return self.call_sync("result", lambda backend: _wait(backend, id, timeout))
 
-    def cancel_sync(self, id: str, reason: str) -> bool:
-        return self.call_sync("cancel", lambda backend: backend.cancel(id, reason))
+    def cancel_sync(self, id: str, reason: str | None = None) -> bool:
+        return self.call_sync("cancel", lambda backend: backend.cancel(id, reason or CANCELLED()))
 
-    async def cancel(self, id: str, reason: str = "cancelled", *, by: str | None = None) -> bool:
+    async def cancel(self, id: str, reason: str | None = None, *, by: str | None = None) -> bool:
         """Cancel a call. A waiting call is cancelled immediately, and a running call when its lease is next renewed.
         Return False if the call has ended. ``by`` is the operator to record in the audit log.
         """
-        return await self._backend.cancel(id, reason, by=by)
+        return await self._backend.cancel(id, reason or CANCELLED(), by=by)
 
     async def retry(self, id: str, *, by: str | None = None) -> bool:
         """Run a failed call again, immediately and with a full set of attempts. Return False if the call has not

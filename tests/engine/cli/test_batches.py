@@ -70,8 +70,8 @@ def test_api_client_manages_batches(work_url: str) -> None:
         assert {each["id"]: each["available_at"] for each in listed}[waiting] is None
         assert client.post(f"/batches/{id}/close").json()["state"] == "running"
         assert client.post(f"/batches/{id}/close").status_code == 409
-        cancelled = client.post(f"/batches/{id}/cancel", params={"reason": "wrong list"}).json()
-        assert (cancelled["cancelled"], cancelled["reason"]) == (2, "wrong list")
+        cancelled = client.post(f"/batches/{id}/cancel").json()
+        assert (cancelled["cancelled"], cancelled["reason_code"]) == (2, "cancelled_by")
         assert client.post(f"/batches/{id}/cancel").status_code == 409
         assert client.get(f"/batches/{id}").json()["total"] == 2
         assert client.get("/batches/none").status_code == 404

@@ -270,6 +270,7 @@ def test_several_items_are_retried_by_one_command(batuta: Command) -> None:
     ]
     assert batuta("queue", "cancel", "default", first, second)[0] == 0
     assert "cancelados 2" in batuta("queue", "list")[1]
+    assert "cancelado por" in batuta("queue", "show", "default", "--state", "cancelados")[1]
 
 
 def test_an_argument_of_a_dead_item_is_edited_and_the_item_enqueued_again(batuta: Command) -> None:

@@ -8,6 +8,7 @@ from rich.table import Table
 from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, current_user
 from batuta.engine.batuta import Batuta
 from batuta.kernel.suggestions import unknown
+from batuta.queue.outcome import CANCELLED_BY
 from batuta.stores.sql.tables.history import full_id
 from batuta.tasks.batch import Batch, BatchProgress
 
@@ -34,10 +35,10 @@ def show(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
 def cancel(
     context: typer.Context,
     id: str,
-    reason: Annotated[str, typer.Option("--reason")] = "cancelled by an operator",
+    reason: Annotated[str | None, typer.Option("--reason")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    _change(cli_context(context), id, "cancel", as_json, reason=reason)
+    _change(cli_context(context), id, "cancel", as_json, reason=reason or CANCELLED_BY(by=current_user()))
 
 
 def close(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:

@@ -16,6 +16,7 @@ from batuta.kernel.errors import ConfigError
 from batuta.kernel.reasons import Reason, decode
 from batuta.kernel.suggestions import unknown
 from batuta.queue.item import ItemState, QueueTable
+from batuta.queue.outcome import CANCELLED_BY
 from batuta.stores.sql.database import Row
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sql.tables.history import full_id
@@ -75,11 +76,11 @@ def cancel(
     context: typer.Context,
     queue: str,
     id: Annotated[list[str], typer.Argument()],
-    reason: Annotated[str, typer.Option("--reason")] = "cancelled by an operator",
+    reason: Annotated[str | None, typer.Option("--reason")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     def act(found: SqlQueue, whole: str) -> Awaitable[bool]:
-        return found.cancel(whole, reason, by=current_user())
+        return found.cancel(whole, reason or CANCELLED_BY(by=current_user()), by=current_user())
 
     _act(cli_context(context), queue, id, "cancelled", act, as_json)
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 
 from batuta.kernel.reasons import describe_reason
+from batuta.queue.outcome import CANCELLED_BY
 from batuta.tasks.batch import Batch, BatchProgress
 from batuta.web.auth import AuthoriseFirst
 from batuta.web.context import state_of
@@ -33,12 +34,13 @@ async def show(request: Request, id: str) -> dict[str, Any]:
 
 
 @router.post("/batches/{id}/cancel", operation_id="cancel_batch", responses=CHANGED)
-async def cancel(request: Request, id: str, reason: ReasonText = "cancelled by an operator") -> dict[str, Any]:
+async def cancel(request: Request, id: str, reason: ReasonText = None) -> dict[str, Any]:
     """Cancel a batch. Its waiting tasks are cancelled immediately, and its running tasks when their leases are next
     renewed.
     """
     batch, progress = await _find(request, id)
-    if not await batch.cancel(reason, by=str(request.state.caller.name)):
+    caller = str(request.state.caller.name)
+    if not await batch.cancel(reason or CANCELLED_BY(by=caller), by=caller):
         raise Problem(409, "batch_ended", id=id[:80], state=progress.state)
     return _describe(await batch.progress())
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request
 
 from batuta.kernel.reasons import Reason, decode, describe_reason
 from batuta.kernel.suggestions import nearest
+from batuta.queue.outcome import CANCELLED_BY
 from batuta.tasks.ends import hide_unknown_due
 from batuta.tasks.task import DEFAULT_QUEUE
 from batuta.web.auth import AuthoriseFirst
@@ -19,7 +20,7 @@ UNKNOWN: dict[int | str, dict[str, Any]] = {404: {"description": "no such task"}
 Word = Annotated[str | None, Query(min_length=1, max_length=200)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 ReasonText = Annotated[
-    str, Query(min_length=1, max_length=200, description="the reason of the cancellation, shown to operators")
+    str | None, Query(min_length=1, max_length=200, description="the reason of the cancellation, shown to operators")
 ]
 
 
@@ -83,10 +84,11 @@ async def show(request: Request, id: str) -> dict[str, Any]:
 @router.post(
     "/tasks/{id}/cancel", operation_id="cancel_task", responses={**UNKNOWN, 409: {"description": "the task has ended"}}
 )
-async def cancel(request: Request, id: str, reason: ReasonText = "cancelled by an operator") -> dict[str, Any]:
+async def cancel(request: Request, id: str, reason: ReasonText = None) -> dict[str, Any]:
     """Cancel a task. A waiting task is cancelled immediately, and a running task when its lease is next renewed."""
     work = state_of(request).work
-    if await work.tasks.cancel(id, reason, by=str(request.state.caller.name)):
+    caller = str(request.state.caller.name)
+    if await work.tasks.cancel(id, reason or CANCELLED_BY(by=caller), by=caller):
         return {"id": id, "cancelled": True}
     if await work.status(id) is None:
         raise Problem(404, "unknown_task", id=id[:80])

@@ -9,11 +9,11 @@ from typing import Any
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreConflict
 from batuta.kernel.ids import Ids
-from batuta.kernel.reasons import define, encode
+from batuta.kernel.reasons import encode
 from batuta.kernel.values import dataclass
 from batuta.queue.inspection import BulkChange, BulkOperation, ErrorGroup, ItemFilter, Place, group_errors
 from batuta.queue.item import ItemState, QueueTable
-from batuta.queue.outcome import LONGEST_ERROR
+from batuta.queue.outcome import CANCELLED_BY, LONGEST_ERROR
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Row, Transaction
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries, load_text, read_sql
@@ -21,7 +21,6 @@ from batuta.stores.sql.queue.statements import queue_gaps
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sql.tables.audit import AuditLog
 
-CANCELLED_BY = define("cancelled_by", "cancelled by {by}")
 TASKS = "tasks"
 MOST_GROUPED = 20_000  # maximum number of dead items that are grouped by their error
 MOST_ERRORS = 1_000

@@ -12,7 +12,7 @@ from batuta.kernel.reasons import define
 from batuta.kernel.spans import read_span
 from batuta.kernel.suggestions import unknown
 from batuta.queue.inspection import STATE_OF, BulkChange, ItemFilter
-from batuta.stores.sql.queue.inspection import CANCELLED_BY
+from batuta.queue.outcome import CANCELLED_BY
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sql.tables.history import is_uuid
 from batuta.tasks.task import AnyTask
