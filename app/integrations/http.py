@@ -7,6 +7,12 @@ from functools import cache
 
 import httpx2
 
+from batuta.reasons import define
+
+NO_ANSWER_WITHIN = define("sem_resposta_em", "no answer within {limit}")
+ANSWER_TOO_LONG = define("resposta_longa_demais", "the answer is too long")
+UNKNOWN_FORMAT = define("resposta_desconhecida", "the answer has an unknown format")
+
 _FEW = httpx2.Limits(max_connections=100, max_keepalive_connections=20)  # the default of the library
 
 

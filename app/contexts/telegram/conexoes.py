@@ -65,6 +65,8 @@ AFTER_PAUSE: Final = timedelta(seconds=1)
 LONGEST_WAIT: Final = timedelta(minutes=1)
 FLOOD = define("telegram_flood", "Telegram accepts no {metodo} from this account for {seconds}s")
 REVOKED = define("telegram_revogada", "the session ended ({why}): run `batuta telegram login`")
+NOT_YET = define("telegram_ainda_nao", "not connected yet")
+ELSEWHERE = define("telegram_fora_do_processo", "no connection in this process")
 OFFLINE = define("telegram_offline", "the account is not connected: {why}")
 OWNED = define("telegram_outro_dono", "another process owns the session")
 SYSTEM: Final = "telegram"
@@ -91,7 +93,7 @@ class Conexao:
     probed_at: datetime | None = None
     until: datetime | None = None
     failures: int = 0
-    why: str = "not connected yet"
+    why: str = field(default_factory=NOT_YET)
     closing: asyncio.Task[None] | None = None
     closed_at: float = 0.0
 
@@ -118,7 +120,7 @@ class Conexoes:
 
     def why(self, conta: str) -> str:
         known = self._open.get(conta)
-        return "no connection in this process" if known is None else known.why
+        return ELSEWHERE() if known is None else known.why
 
     @property
     def is_busy(self) -> bool:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx2
 
 from app.contexts.equipe.central import Falha, Ficha, Publicacao
-from app.integrations.http import open_client
+from app.integrations.http import ANSWER_TOO_LONG, NO_ANSWER_WITHIN, UNKNOWN_FORMAT, open_client
 from batuta.errors import DeadlineExceeded
 from batuta.guards import Effect, EffectReport, effect_of_status
 from batuta.kernel import Clock, Json, loads, with_timeout
@@ -23,7 +23,7 @@ CONNECT_SECONDS: Final = 5.0
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 # Custom attribute of a help desk conversation that contains the id of Julia's conversation.
 ATTRIBUTE: Final = "julia_conversa"
-STRANGE: Final = Falha(EffectReport(Effect.BROKE, "unexpected answer"))
+STRANGE: Final = Falha(EffectReport(Effect.BROKE, UNKNOWN_FORMAT()))
 
 
 class ChatwootClient:
@@ -133,7 +133,7 @@ class ChatwootClient:
         try:
             return await with_timeout(WITHIN, self._send(method, path, body), self._clock, f"{method} chatwoot")
         except DeadlineExceeded:
-            return Falha(EffectReport(Effect.TIMED_OUT, f"no answer within {WITHIN.total_seconds():g} s"))
+            return Falha(EffectReport(Effect.TIMED_OUT, NO_ANSWER_WITHIN(limit=WITHIN)))
         except NEVER_SENT as error:
             return Falha(EffectReport(Effect.UNREACHED, type(error).__name__))
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
@@ -146,7 +146,7 @@ class ChatwootClient:
             async for piece in response.aiter_bytes():
                 read += piece
                 if len(read) > LARGEST:
-                    return Falha(EffectReport(Effect.BROKE, "the answer is too long"))
+                    return Falha(EffectReport(Effect.BROKE, ANSWER_TOO_LONG()))
         if not 200 <= response.status_code < 300:
             retry_at = _retry_at(response.headers.get("retry-after"), self._clock.now())
             return Falha(EffectReport(effect_of_status(response.status_code), f"HTTP {response.status_code}", retry_at))

@@ -20,9 +20,12 @@ import httpx2
 from app.contexts.diretrizes.service import Documento, FonteIndisponivel
 from app.integrations.documents.folder import MOST_BYTES, TIPOS
 from app.integrations.documents.service_account import ServiceAccount
-from app.integrations.http import open_client
+from app.integrations.http import NO_ANSWER_WITHIN, UNKNOWN_FORMAT, open_client
 from batuta.errors import DeadlineExceeded
 from batuta.kernel import Clock, loads, with_timeout
+from batuta.reasons import define
+
+ACCOUNT_REFUSED = define("google_recusou", "Google rejected the service account: HTTP {status}")
 
 GOOGLE: Final = "https://www.googleapis.com"
 WITHIN: Final = timedelta(seconds=20)
@@ -104,7 +107,7 @@ class GoogleDocs:
         except (ValueError, RecursionError):
             parsed = None
         if not isinstance(parsed, Mapping):
-            raise FonteIndisponivel(why="Google: unexpected answer")
+            raise FonteIndisponivel(why=UNKNOWN_FORMAT())
         return parsed
 
     async def _get(self, path: str) -> bytes:
@@ -126,7 +129,7 @@ class GoogleDocs:
                 case {"access_token": str(token), "expires_in": int(seconds)} if 0 < seconds <= 86_400:
                     self._token = token, now + timedelta(seconds=seconds) - MARGIN
                 case _:
-                    raise FonteIndisponivel(why=f"Google rejected the service account: HTTP {status}")
+                    raise FonteIndisponivel(why=ACCOUNT_REFUSED(status=status))
         return {"Authorization": f"Bearer {self._token[0]}"}
 
     async def _send(
@@ -136,7 +139,7 @@ class GoogleDocs:
         try:
             return await with_timeout(WITHIN, self._request(method, url, headers, form), self._clock, "Google")
         except DeadlineExceeded:
-            raise FonteIndisponivel(why=f"Google: no answer within {WITHIN.total_seconds():g} s") from None
+            raise FonteIndisponivel(why=NO_ANSWER_WITHIN(limit=WITHIN)) from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise FonteIndisponivel(why=f"Google: {type(error).__name__}") from None
 

@@ -16,6 +16,11 @@ from app.integrations.evolution.answers import (
 )
 from app.integrations.evolution.http import Answer, Gateway, Reply, path_of
 from batuta.kernel import Clock, Json, dataclass, make_writable
+from batuta.reasons import define
+
+UNKNOWN_ANSWER = define(
+    "gateway_desconhecido", "the answer to {call} has an unknown format: check the gateway's version (2.3.7)"
+)
 
 PAGE = 50
 LONGEST_NAME = 200
@@ -182,4 +187,4 @@ class EvolutionClient:
 
 
 def _strange_answer(call: str) -> Unavailable:
-    return Unavailable(f"the answer to {call} has an unknown format: check the gateway's version (2.3.7)")
+    return Unavailable(UNKNOWN_ANSWER(call=call))

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import httpx2
 
-from app.integrations.http import open_client
+from app.integrations.http import ANSWER_TOO_LONG, NO_ANSWER_WITHIN, open_client
 from batuta.errors import DeadlineExceeded
 from batuta.kernel import Clock, Json, dataclass, with_timeout
 
@@ -55,7 +55,7 @@ class Gateway:
         try:
             return await with_timeout(limit, self._call(method, path, body), self._clock, f"{method} {path}")
         except DeadlineExceeded:
-            return Silence(f"no answer within {limit.total_seconds():g} s", never_sent=False)
+            return Silence(NO_ANSWER_WITHIN(limit=limit), never_sent=False)
         except NEVER_SENT as error:
             return Silence(type(error).__name__, never_sent=True)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
@@ -73,7 +73,7 @@ class Gateway:
             async for piece in response.aiter_bytes():
                 read += piece
                 if len(read) > LARGEST_ANSWER:
-                    return Silence("the answer is too long", never_sent=False)
+                    return Silence(ANSWER_TOO_LONG(), never_sent=False)
             return Answer(response.status_code, _parse(bytes(read)), dict(response.headers))
 
     def _open(self) -> httpx2.AsyncClient:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import httpx2
 
 from app.contexts.llm.service import Calou, Respondeu, Resposta
-from app.integrations.http import open_client
+from app.integrations.http import ANSWER_TOO_LONG, NO_ANSWER_WITHIN, UNKNOWN_FORMAT, open_client
 from batuta.errors import DeadlineExceeded
 from batuta.guards import Effect, EffectReport, effect_of_status
 from batuta.kernel import Clock, Json, with_timeout
@@ -40,7 +40,7 @@ class ChatClient:
         try:
             return await with_timeout(WITHIN, self._ask(instrucao, dados, schema), self._clock, "the model")
         except DeadlineExceeded:
-            return Calou(EffectReport(Effect.TIMED_OUT, "no answer in time"))
+            return Calou(EffectReport(Effect.TIMED_OUT, NO_ANSWER_WITHIN(limit=WITHIN)))
         except NEVER_SENT as error:
             return Calou(EffectReport(Effect.UNREACHED, type(error).__name__))
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
@@ -68,7 +68,7 @@ class ChatClient:
             async for piece in response.aiter_bytes():
                 read += piece
                 if len(read) > LARGEST:
-                    return Calou(EffectReport(Effect.BROKE, "the answer is too long"))
+                    return Calou(EffectReport(Effect.BROKE, ANSWER_TOO_LONG()))
         if response.status_code != 200:
             retry_at = _retry_at(response.headers.get("retry-after"), self._clock.now())
             return Calou(EffectReport(effect_of_status(response.status_code), f"HTTP {response.status_code}", retry_at))
@@ -102,7 +102,7 @@ def _answer(read: bytes) -> Resposta:
             tokens = usage if isinstance(usage, Mapping) else {}
             return Respondeu(_document(content), _count(tokens, "prompt_tokens"), _count(tokens, "completion_tokens"))
         case _:
-            return Calou(EffectReport(Effect.BROKE, "the answer has an unknown format"))
+            return Calou(EffectReport(Effect.BROKE, UNKNOWN_FORMAT()))
 
 
 def _document(content: str) -> Json:

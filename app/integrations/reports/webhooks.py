@@ -15,7 +15,7 @@ import httpx2
 from app.contexts.comum.entrega import Entrega, Entregue, Incerto, Recusado
 from app.contexts.relatorios.relato import relatorio_em_palavras, texto_do_relatorio
 from app.contexts.relatorios.service import Relatorio
-from app.integrations.http import open_client
+from app.integrations.http import NO_ANSWER_WITHIN, open_client
 from batuta.errors import DeadlineExceeded
 from batuta.extension import Texts
 from batuta.kernel import Clock, Json, dataclass, with_timeout
@@ -39,7 +39,7 @@ class Poster:
         try:
             status = await with_timeout(WITHIN, self._post(body), self.clock, "the report")
         except DeadlineExceeded:
-            return Incerto(f"no answer within {WITHIN.total_seconds():g} s")
+            return Incerto(NO_ANSWER_WITHIN(limit=WITHIN))
         except (*NEVER_SENT, httpx2.InvalidURL) as error:
             return Recusado(type(error).__name__)
         except httpx2.HTTPError as error:

@@ -32,6 +32,7 @@ from app.contexts.comum.whatsapp import (
 from app.integrations.evolution.client import EVENTS, EvolutionClient, Limits, Webhook
 from app.integrations.evolution.http import LARGEST_ANSWER, Gateway
 from batuta.kernel.clock import SystemClock
+from batuta.reasons import code_of
 from tests.servers import free_port
 
 PHONE, KEY = "5511900000001", "chave-de-teste"
@@ -151,7 +152,9 @@ async def test_missing_broken_or_slow_answer_is_unknown_and_not_a_failure() -> N
     async def endless(head: str, body: Any, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 201 Created\r\nConnection: close\r\n\r\n" + b" " * (LARGEST_ANSWER + 1))
 
-    assert await sent(silent, SHORT) == Unknown("no answer within 0.3 s")
+    found = await sent(silent, SHORT)
+    assert found == Unknown("no answer within 0.3 s")
+    assert code_of(found.why) == "sem_resposta_em"
     over.set()
     assert isinstance(await sent(cut), Unknown)
     assert isinstance(await sent(half), Unknown)

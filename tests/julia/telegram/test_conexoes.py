@@ -16,6 +16,7 @@ from app.contexts.telegram.prazo import Prazos, chamar
 from app.contexts.telegram.sessoes import Sessoes
 from app.integrations.telegram.simulado import TelegramSimulado
 from batuta.errors import CancelIgnored, StoreError
+from batuta.reasons import code_of
 from tests.julia.tables import one, rows, write
 from tests.julia.telegram.escritorio import PHONE, Escritorio, open_office
 
@@ -211,6 +212,7 @@ async def test_refused_connection_is_not_repeated_at_once(office: Escritorio) ->
     conta = await office.account()
     refusing = _Refusing()
     conexoes = _as_another_process(office)
+    assert code_of(conexoes.why(conta)) == "telegram_fora_do_processo"
     conexoes.telegram = refusing
     for _ in range(3):
         await conexoes.tick()
