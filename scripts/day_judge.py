@@ -21,7 +21,7 @@ from tests.faults.harness import walked
 
 OPENS, CLOSES = time(8), time(20)
 PAUSED = (time(15, 1), time(15, 30))
-OPTED_OUT = time(9, 41)
+OPTED_OUT = time(9, 40)
 REPORTS = {"manha": 10, "almoco": 13, "tarde": 17, "fim_dia": 20}  # hour at which each report is created
 Facts = list[tuple[str, dict[str, object]]]
 
@@ -59,8 +59,11 @@ async def judge_day(
             await _read(work, "SELECT vaga_id, ordem, de, para FROM vagas_historico ORDER BY vaga_id, ordem"),
             await _read(work, "SELECT tipo FROM relatorios"),
         )  # fmt: skip
-    wrong = [*_schedule(evidence), *_messages(evidence), *_vacancies(evidence), *_reports(evidence)]
-    return wrong, _figures(evidence)
+    return broken_promises(evidence), _figures(evidence)
+
+
+def broken_promises(evidence: Evidence) -> list[str]:
+    return [*_schedule(evidence), *_messages(evidence), *_vacancies(evidence), *_reports(evidence)]
 
 
 async def _read(work: Batuta, sql: str) -> list[dict[str, Any]]:
