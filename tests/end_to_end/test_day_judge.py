@@ -1,6 +1,5 @@
 """The judge of the demonstration finds each broken promise about messages and vacancies."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -27,9 +26,9 @@ def message(id: str, tipo: str, status: str = "enviada") -> dict[str, object]:
 
 
 @pytest.fixture
-def kept() -> Iterator[Evidence]:
+def kept() -> Evidence:
     """A day with one offer in the morning and no broken promise about messages or vacancies."""
-    yield Evidence(
+    return Evidence(
         DAY, DAY, [receipt("a", OUT, 8, 34)], OUT, [], [message("a", "oferta")], [{"id": "v", "status": "reservada"}],
         [RESERVED], [],
     )  # fmt: skip
