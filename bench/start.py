@@ -56,8 +56,8 @@ def figures(folder: Path, *, quick: bool) -> str:
         batuta(env, "migrate")
         rows = [
             command("import batuta", 0.15, ["-c", "import batuta"], env, quick=quick),
-            command("batuta --help, on Julia", 0.4, ["-m", "batuta", "--help"], env, quick=quick),
-            command("batuta jobs, on Julia", 0.8, ["-m", "batuta", "jobs"], env, quick=quick),
+            command("`batuta --help` of Julia", 0.4, ["-m", "batuta", "--help"], env, quick=quick),
+            command("`batuta jobs` of Julia", 0.8, ["-m", "batuta", "jobs"], env, quick=quick),
         ]
         notes: list[str] = []
         rows += together("batuta up", [], env, Path(inside), notes, (300, 1.5), quick=quick)

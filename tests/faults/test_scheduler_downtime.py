@@ -1,4 +1,6 @@
-"""All schedulers are down for a while. Each missed fire ends as its catch-up policy requires, and has a row."""
+"""All schedulers are down for a while. Afterwards each missed fire runs or is skipped, as the job's catch-up policy
+requires, and the execution log has a row for it.
+"""
 
 import random
 from datetime import UTC, datetime, timedelta

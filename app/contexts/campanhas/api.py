@@ -1,4 +1,4 @@
-"""Interface of campaigns for other contexts, which report the delivery of each message and the answers to it."""
+"""The interface through which other contexts report to a campaign which messages were delivered and answered."""
 
 from app.contexts.campanhas.alcance import Alcance
 

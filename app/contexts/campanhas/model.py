@@ -1,6 +1,6 @@
 """States and audience filters of a campaign.
 
-rascunho ─▶ agendada ─▶ ativa ─▶ concluida      when each message was sent or never will be
+rascunho ─▶ agendada ─▶ ativa ─▶ concluida      when every message was sent or can no longer be sent
                │  ▲       │  ▲
                ▼  │       ▼  │
               pausada ◀───────┘      any state that is not final ─▶ cancelada

@@ -27,8 +27,8 @@ class Leitura:
     """The result of reading a text.
 
     If ``opt_out`` is certo or provavel, ``confianca`` is the calibrated probability of an opt-out. Otherwise it is the
-    share of ``classe`` among all classes. ``trechos`` has the words that determined the result, which are personal
-    data.
+    score of ``classe`` divided by the sum of the scores of all classes. ``trechos`` has the words that determined the
+    result, which are personal data.
     """
 
     classe: Classe

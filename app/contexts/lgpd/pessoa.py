@@ -174,9 +174,9 @@ class Pessoas:
         return found[0]
 
     async def _complete(self, reading: Reading, known: Alvo, nome: str | None) -> Alvo:
-        """Add the person's other identifiers to the identifiers in ``known``. ``nome`` is the name of the chosen
-        person. If it is None, all rows with the number must have the same first name; otherwise NumeroDeVarias is
-        raised.
+        """Add the person's other identifiers to the identifiers in ``known``. ``nome`` is the person's name
+        if the caller chose one of several people with the same phone number. If it is None, raises NumeroDeVarias if
+        the rows with the number have different first names.
         """
         whole = await self._close(reading, known)
         doctors = await reading.all(self._queries.doctors, quem=AsJson(whole.quem))

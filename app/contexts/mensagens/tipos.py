@@ -102,7 +102,7 @@ def gatilho_de(tipo: str, metadata: Mapping[str, object], *, is_campaign: bool) 
 class NovaMensagem:
     """A message for the queue. While a message with the same ``chave`` is queued, no second message is added.
 
-    ``gatilho`` is the switch for the trigger that queues the message. ``responde_a`` is the id of the inbound message
+    ``gatilho`` names the switch of the trigger that queues the message. ``responde_a`` is the id of the inbound message
     that it answers. ``em`` is the earliest time at which it may be sent; None means immediately.
     """
 

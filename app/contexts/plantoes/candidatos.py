@@ -122,8 +122,8 @@ class Candidatos:
         return {each.cliente_id: each for each in map(_candidato, rows)}
 
     async def _specialities(self, vaga: Row) -> tuple[list[str], list[str]]:
-        """Return two lists of specialities, spelled as in the doctors' rows: those that mean the vacancy's speciality,
-        and those that are a part of it or contain it.
+        """Return two lists of specialities, spelled as in the doctors' rows: other spellings of the vacancy's
+        speciality, and specialities that are wider or narrower.
         """
         names = await self._dicionario.nomes()
         wanted = formas_da_especialidade(names, vaga)

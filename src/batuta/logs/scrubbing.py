@@ -146,8 +146,8 @@ _LARGEST_NUMBER = 10**18
 
 def scrub_field(name: str, value: object, depth: int = _DEEPEST) -> object:
     """Return a field's value in a form that is safe to log. If the name shows that the field is sensitive, the value is
-    hidden. Booleans, None, and numbers in fields for human-written text are not hidden, because such a number is a
-    count.
+    hidden. Booleans and None are never hidden. A number is not hidden in a field for human-written text, because there
+    it is a count, for example of characters.
     """
     kind = kind_of(name)
     is_count = kind is Kind.TEXT and isinstance(value, int | float)

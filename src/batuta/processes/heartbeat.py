@@ -85,8 +85,8 @@ async def _is_open() -> None:
 
 @dataclass(slots=True, kw_only=True)
 class Heartbeat:
-    """Loop that writes a process's heartbeat, with the state of all its loops. The heartbeat may run on another event
-    loop than the loops that it reports.
+    """Loop that writes a process's heartbeat, with the state of all its loops. The heartbeat may run on a different event
+    loop from the loops that it reports.
 
     ``running`` returns the loops to report; it is called at each heartbeat. ``now`` returns the time to write, or None
     for the database's time. ``state`` returns the state of the whole process, or None to derive it from all loops.

@@ -101,7 +101,9 @@ OnEnd: TypeAlias = TakesNothing | TakesProgress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberCounts:
-    """How many of the program's own records in a batch (``BatchMembers``) are in each state."""
+    """The number of records in each state, for a batch whose members are records of the application
+    (``BatchMembers``).
+    """
 
     waiting: int = 0
     running: int = 0

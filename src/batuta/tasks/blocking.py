@@ -32,9 +32,10 @@ class BlockingTasks(Generic[Backend]):
         self._backend: Backend | None = None
 
     def call(self, method: str, instead: str, work: Callable[[Backend], Coroutine[Any, Any, T]]) -> T:
-        """Run ``work`` with the task store on the runner's event loop, and return its value. Raises RuntimeError if the
-        calling thread is running an event loop; the message names ``method``, which was called, and ``instead``, the
-        asynchronous method to use in its place.
+        """Call ``work`` with the task store, run the coroutine on the runner's event loop, and return its value.
+
+        Raises RuntimeError if the calling thread is running an event loop. ``method`` is the blocking method that the
+        caller used, and ``instead`` is the asynchronous method that the error message recommends.
         """
         if _has_running_loop():
             raise RuntimeError(f"{method}() would block the running event loop: write await ….{instead}(…) instead")

@@ -1,5 +1,5 @@
 """A test environment for the groups pipeline: its stages run on a real database, tests post arbitrary messages, and a
-reader understands simple lines.
+simple reader, which understands only lines of one form, replaces the real one.
 """
 
 import re

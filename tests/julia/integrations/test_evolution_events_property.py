@@ -1,4 +1,6 @@
-"""Every request body posted to our webhook is read without an error, and a hidden address never becomes a number."""
+"""Every request body posted to our webhook is read without an error. A WhatsApp address that hides the phone number is
+never read as a phone number.
+"""
 
 from datetime import UTC, datetime
 from typing import Any

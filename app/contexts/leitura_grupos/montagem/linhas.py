@@ -265,8 +265,8 @@ def _herdados(found: list[Bloco]) -> list[Bloco]:
 
 
 def _herdeiros(head: Bloco, below: list[Bloco], is_headed: bool) -> list[Bloco]:
-    """Return the lines to which a heading's days apply. ``is_headed`` means that a place is directly above
-    the heading.
+    """Return the lines to which a heading's days apply. ``is_headed`` is true if the line directly above
+    the heading names a place.
     """
     tests: tuple[Callable[[Bloco], bool], ...] = (
         lambda each: bool(each.lugares and each.turnos),

@@ -375,8 +375,8 @@ async def conclude(
 
 @dataclass(eq=False)
 class TimedEffect:
-    """An effect that may take as much time as its item has left. This limit covers the executions of the effect, but
-    not the time between them in which the database is unavailable. ``where`` is the name of the store.
+    """An effect that may run for as long as its item has time left. Waiting for an unavailable database between two
+    attempts does not count. ``where`` is the name of the store.
     """
 
     effect: Callable[[Any], Awaitable[None]]

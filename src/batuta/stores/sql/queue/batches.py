@@ -217,8 +217,8 @@ class SqlBatches:
         return found
 
     def _by_members(self, rows: Sequence[Row]) -> list[tuple[BatchMembers, list[str]]]:
-        """Group batches by the ``BatchMembers`` object that manages the program's own records in them. Batches whose
-        object is not registered in this program are omitted.
+        """Group batches by the ``BatchMembers`` object that manages the records of the application in the batch. Omit a
+        batch if this process has not registered its object.
         """
         return [
             (members, ids)

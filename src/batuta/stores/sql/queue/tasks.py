@@ -185,9 +185,9 @@ class SqlTasks:
     async def _put_unique(
         self, task: AnyTask, options: EnqueueOptions, item: NewItem, shared: Mapping[str, object], within: Any | None
     ) -> str:
-        """Enqueue a call and return its id. If the call's key belongs to an unfinished task, or is still reserved by an
-        earlier task, return the id of that task instead. If that task has not started, it may also be changed as
-        ``options`` request.
+        """Enqueue a call and return its id. If another task holds the call's key, because it is unfinished or has
+        reserved the key for a period, return the id of that task. ``options.on_conflict`` decides whether the call
+        changes that task if it has not started.
         """
         if within is None:
             async with self.database.transaction() as transaction:

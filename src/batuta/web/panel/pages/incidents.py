@@ -39,7 +39,7 @@ _COLUMNS = ("started_at", "resolved_at", "seconds", "from", "to", "score", "sour
 
 
 class Cause(NamedTuple):
-    """A cause of an incident as a sentence. ``page`` is the page with its next step, or empty if there is none."""
+    """A cause of an incident as a sentence. ``page`` is the page on which an operator acts on it, or empty."""
 
     text: str
     page: str
