@@ -4,8 +4,10 @@ phone's screen.
 
 from playwright.async_api import Page, expect
 
+from tests.engine.web.browser.test_panel import STICKS_OUT
 from tests.julia.tables import add_chip, rows, write
 from tests.julia.web.browser.conftest import Desk
+from tests.julia.web.test_conversas_screen import PENDING, escalate, talk_with
 
 # The cells whose content is wider than the cell.
 WIDE = """() => [...document.querySelectorAll("main td, main th, .verdict > div, .count span")]
@@ -76,6 +78,25 @@ async def test_every_page_fits_a_telephone(desk: Desk) -> None:
         if screen.in_navigation:
             await page.goto(f"{desk.address}/painel{screen.path}")
             assert await page.evaluate("document.documentElement.scrollWidth") <= 390, screen.path
+
+
+async def test_the_longest_state_of_a_conversation_fits_every_width(desk: Desk) -> None:
+    talk = await talk_with(desk.painel, 77)
+    await escalate(desk.painel, talk)
+    await write(
+        desk.painel.database,
+        "INSERT INTO pendencias (id, quem, conversa_id, provider_message_id, motivo, ultima_em, created_at)"
+        " VALUES (:id, 'x', :talk, 'x', 'pede_pessoa', :now, :now)",
+        id=PENDING,
+        talk=talk,
+        now=desk.painel.clock.now(),
+    )
+    for width in (1280, 390):
+        page = await desk.sign_in("/conversas", width=width)
+        await expect(page.locator("main .pill").first).to_contain_text("o médico pediu")
+        assert await page.evaluate(STICKS_OUT) == [], width
+        assert await page.evaluate("document.documentElement.scrollWidth") <= width
+        assert await page.evaluate(WIDE) == [], width
 
 
 async def test_figures_and_words_fit_their_cells_on_a_telephone(desk: Desk) -> None:
