@@ -37,6 +37,9 @@ LOADED_LATE = {
     ("app/composition/telegram/port.py", "app.integrations.telethon.cliente"),  # Telethon
     ("app/composition/telegram/port.py", "app.integrations.telethon.login"),  # Telethon
     ("app/composition/telegram/port.py", "app.integrations.telegram.login"),  # only in development
+    ("app/contexts/esteira/leituras.py", "app.contexts.leitura_grupos.api"),  # the reader of messages
+    ("app/contexts/leitura_grupos/api.py", "app.contexts.leitura_grupos.juizo.heuristica"),  # the reader of messages
+    ("app/contexts/leitura_grupos/api.py", "app.contexts.leitura_grupos.leitor"),  # the reader of messages
 }
 # A class whose constructor takes one of these is a service.
 PARTS = {"parts", "database", "dialect", "dicionario", "queue", "fila", "clock"}

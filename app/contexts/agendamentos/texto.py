@@ -24,11 +24,11 @@ _BEGINS_NOTHING: Final = (
     "em situacao de rua", "situacao de rua", "paciente em situacao de rua", "morador de rua", "moradora de rua", "sem endereco",
 )  # fmt: skip
 # Characters to remove. Private-use characters are among them, because the readers use these as placeholders.
-_INVISIBLE: Final = dict.fromkeys([*range(0x200B, 0x2010), 0x2060, 0xFEFF, 0xAD, *range(0xE000, 0xF900)])
+_INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff\u00ad\ue000-\uf8ff]+")
 _SIGNS: Final = (
     {ord(sign): "-" for sign in "‐‑‒–—―−"} | {ord(sign): "'" for sign in "’‘´`"} | {0x00A0: " ", 0x202F: " "}
 )
-_TABLE: Final = {**_INVISIBLE, **_SIGNS, ord("\t"): " ", ord("\r"): "\n", ord("\v"): "\n", ord("\f"): "\n"}
+_TABLE: Final = {**_SIGNS, ord("\t"): " ", ord("\r"): "\n", ord("\v"): "\n", ord("\f"): "\n"}
 # Texts with only these characters need no Unicode normalisation.
 _USUAL = re.compile(r"[\n -_a-~ªº°À-ÿ]*")
 _ACCENTED = re.compile(r"[\n -~àáâãäçèéêëìíîïñòóôõöùúûüý]*")
@@ -43,7 +43,7 @@ def limpo(texto: str) -> str:
     """Unify spaces, hyphens and line endings, and remove invisible characters. Line breaks are kept."""
     texto = texto[:LONGEST_READ]
     if not _USUAL.fullmatch(texto):
-        texto = _SPACES.sub(" ", unicodedata.normalize("NFC", texto).translate(_TABLE))
+        texto = _SPACES.sub(" ", _INVISIBLE.sub("", unicodedata.normalize("NFC", texto)).translate(_TABLE))
     elif "  " in texto:
         texto = _SPACES.sub(" ", texto)
     return texto.strip()

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from app.contexts.comum.ids import id_de
 from app.contexts.grupos.api import RELEITURA, Estagio, da_vaga
-from app.contexts.leitura_grupos.api import Campo, Leitura, Nota, Trecho, VagaDita, heuristica, ler
+from app.contexts.leitura_grupos.api import Campo, Leitura, Nota, Trecho, VagaDita
 from app.contexts.nomes.api import Dicionario
 from app.contexts.vagas.api import NADA, Fechamentos, Limiares, Reajustado, Reajustes, alcanca
 from batuta import Skipped, Snooze
@@ -91,6 +91,8 @@ class LeitorPorRegras:
         self._read: OrderedDict[tuple[object, ...], Leitura] = OrderedDict()
 
     async def __call__(self, texto: str, mensagem: Row) -> Leitura:
+        from app.contexts.leitura_grupos.api import ler  # takes 1.5 MB, which most processes never need
+
         nomes = await self._dicionario.nomes()
         sent: datetime = mensagem["timestamp_msg"]
         key = (texto, sent.astimezone(self._zone).date(), mensagem["grupo"], mensagem["regiao"], nomes.versao)
@@ -133,6 +135,8 @@ class Leituras:
         self._messages = BatchLoader(self._of)
 
     async def heuristica(self, lease: Lease) -> StageOutcome:
+        from app.contexts.leitura_grupos.api import heuristica
+
         mensagem = await self._messages.get(lease.row["mensagem_id"])
         if mensagem is None or not mensagem["texto"].strip():
             return Skipped("sem_texto")

@@ -1,10 +1,10 @@
 """Names that other contexts use to read group messages: the function that reads a message, the types of its result, and
-helpers for texts.
+helpers for texts. The reader itself is imported on first use, because most processes never read a message.
 """
 
+from typing import TYPE_CHECKING
+
 from app.contexts.leitura_grupos.documento import trechos, vaga_documento
-from app.contexts.leitura_grupos.juizo.heuristica import heuristica
-from app.contexts.leitura_grupos.leitor import ler
 from app.contexts.leitura_grupos.marcas.folha import Folha, folha
 from app.contexts.leitura_grupos.marcas.horas import periodo_das_horas
 from app.contexts.leitura_grupos.marcas.lugares import UFS, cidades
@@ -23,6 +23,10 @@ from app.contexts.leitura_grupos.tipos import (
     VagaLida,
     ValorTipo,
 )
+
+if TYPE_CHECKING:
+    from app.contexts.leitura_grupos.juizo.heuristica import heuristica
+    from app.contexts.leitura_grupos.leitor import ler
 
 __all__ = [
     "UFS",
@@ -53,3 +57,15 @@ __all__ = [
     "vaga_documento",
     "vale_em",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "heuristica":
+        from app.contexts.leitura_grupos.juizo.heuristica import heuristica
+
+        return heuristica
+    if name == "ler":
+        from app.contexts.leitura_grupos.leitor import ler
+
+        return ler
+    raise AttributeError(name)

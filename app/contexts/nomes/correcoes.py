@@ -9,8 +9,6 @@ from dataclasses import fields
 from datetime import date, timedelta
 from typing import Final
 
-from rapidfuzz import fuzz, process
-
 from app.contexts.leitura_grupos.api import Periodo, chave
 from app.contexts.nomes.nomes import Nomes, pode_ser_nome
 from batuta import BatutaError
@@ -135,5 +133,7 @@ def especialidade_de(nome: str, nomes: Nomes) -> str:
 
 
 def _find_near(nome: str, known: Sequence[str]) -> list[str]:
+    from rapidfuzz import fuzz, process  # takes half a megabyte, which most processes never need
+
     found = process.extract(nome, known, processor=chave, scorer=fuzz.WRatio, score_cutoff=NEAR, limit=3)
     return [each for each, _, _ in found] or list(known[:3])

@@ -11,8 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from rapidfuzz import fuzz, process
-
 from app.contexts.leitura_grupos.api import Vocabulario, chave, palavras_soltas, vale_em
 from app.contexts.nomes.parecidos import PROPRIOS, por_extenso, so_grafia
 from batuta.kernel import dataclass
@@ -187,6 +185,8 @@ def _match_alike(form: str, cidade: str | None, uf: str | None, regiao: str | No
     """Find a known name that is similar to this name. If the best match differs by more than spelling, the result's
     field ``como`` is ``parecido`` (similar), because the text may refer to another place.
     """
+    from rapidfuzz import fuzz, process  # takes half a megabyte, which most processes never need
+
     if len(form) < 2 * SHORTEST:
         return None
     numbers, said, doubt = _numbers(form), por_extenso(form), None

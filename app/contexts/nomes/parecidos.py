@@ -9,8 +9,6 @@ from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Final
 
-from rapidfuzz.distance import OSA
-
 _DADOS: Final = tomllib.loads((Path(__file__).parent / "nomes.toml").read_text(encoding="utf-8"))
 _A_MAIS: Final = frozenset(_DADOS["a_mais"])
 _MIUDAS: Final = frozenset(_DADOS["miudas"])
@@ -47,6 +45,8 @@ def _words(form: str) -> Counter[str]:
 
 
 def _are_same(word: str, other: str, palavras: Container[str]) -> bool:
+    from rapidfuzz.distance import OSA  # takes half a megabyte, which most processes never need
+
     if _sound(word) == _sound(other):
         return True
     is_other = word in palavras or word[:-1] == other[:-1]  # Paulo and Paula: another last letter makes another name

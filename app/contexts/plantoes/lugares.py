@@ -1,7 +1,5 @@
 """Find the hospital that an operator names. An unknown name creates no hospital, because it may be a typing error."""
 
-from rapidfuzz import fuzz, process
-
 from app.contexts.leitura_grupos.api import chave
 from app.contexts.nomes.api import Nomes, achar, busca
 from app.contexts.plantoes.model import HospitalDesconhecido, HospitalDeVarios, HospitalParecido, NovaVaga
@@ -24,6 +22,8 @@ def achar_hospital(nova: NovaVaga, names: Nomes) -> str:
 
 
 def _find_near(nome: str, names: Nomes) -> list[str]:
+    from rapidfuzz import fuzz, process  # takes half a megabyte, which most processes never need
+
     known = sorted({each.nome for some in names.hospitais.values() for each in some})
     found = process.extract(nome, known, processor=chave, scorer=fuzz.WRatio, score_cutoff=NEAR, limit=3)
     return [each for each, _, _ in found]

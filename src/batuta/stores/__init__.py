@@ -14,9 +14,9 @@ from batuta.stores.sql.database import ConnectionLimits, Database
 
 FORMS = "sqlite:///file.db | sqlite:////absolute/file.db | postgresql://user:password@host:5432/name"
 
-# The limits for an additional set of connections: a small pool and short timeouts.
+# The limits for an additional set of connections: as few connections as possible, and short timeouts.
 _SOON = timedelta(seconds=5)
-ASIDE = ConnectionLimits(connect=_SOON, statement=_SOON, lock=_SOON, idle_in_transaction=_SOON, readers=1, pool=2)
+ASIDE = ConnectionLimits(connect=_SOON, statement=_SOON, lock=_SOON, idle_in_transaction=_SOON, readers=0, pool=2)
 # Every timeout is the lease divided by this number. So even if a renewal has to wait for a connection and then for its
 # statement, there is time for a second renewal.
 _SHARE_OF_LEASE = 5

@@ -1,6 +1,7 @@
 """Failures that occur only with SQLite."""
 
 import asyncio
+import os
 import sqlite3
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from batuta.kernel.errors import (
     StoreUnavailable,
     TransactionMisuse,
 )
+from batuta.kernel.waiting import cancel_and_wait
 from batuta.stores import connect
 from batuta.stores.sql.database import ConnectionLimits, Statements
 from batuta.stores.sql.queries import query_of
@@ -32,6 +34,11 @@ from batuta.stores.sqlite.driver import SqliteDatabase, statements
 
 PUT = query_of("put", "INSERT INTO things (name) VALUES (:name)", writes=True)
 COUNT = query_of("count", "SELECT count(*) AS n FROM things", writes=False)
+ENDLESS = query_of(
+    "endless",
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS n FROM n",
+    writes=False,
+)
 LOCK = timedelta(seconds=1)
 
 
@@ -221,14 +228,39 @@ async def test_close_writes_the_waiting_statements(tmp_path: Path) -> None:
     await database.close()
 
 
+def count_connections(database: SqliteDatabase) -> int:
+    """Return how many connections of this process are open, counted by their write-ahead log files."""
+    log = f"{database.file}-wal"
+    with os.scandir("/proc/self/fd") as opened:
+        return sum(str(Path(each.path).readlink()) == log for each in opened)
+
+
+async def test_reads_that_are_soon_served_share_one_connection(sqlite: SqliteDatabase) -> None:
+    before = count_connections(sqlite)
+    await asyncio.gather(*(count(sqlite) for _ in range(20)))
+    assert count_connections(sqlite) - before == 1
+
+
+async def test_read_behind_a_slow_read_gets_its_own_connection(sqlite: SqliteDatabase) -> None:
+    slow = asyncio.create_task(sqlite.all(ENDLESS))
+    await asyncio.sleep(0)  # the slow read reaches the connection first
+    assert await count(sqlite) == 0
+    assert not slow.done()
+    await cancel_and_wait(slow)
+
+
+async def test_database_without_reading_connections_reads_on_the_writing_one(tmp_path: Path) -> None:
+    aside = SqliteDatabase(tmp_path / "test.db", SystemClock(), ConnectionLimits(readers=0))
+    await aside.open()
+    await aside.script("CREATE TABLE things (name TEXT);")
+    await aside.run(PUT, name="one")
+    assert (await count(aside), count_connections(aside)) == (1, 1)
+    await aside.close()
+
+
 async def test_cancelled_read_leaves_its_connection_usable(sqlite: SqliteDatabase) -> None:
-    endless = query_of(
-        "endless",
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS n FROM n",
-        writes=False,
-    )
     for _ in range(6):  # more often than the number of reading connections
-        reading = asyncio.create_task(sqlite.all(endless))
+        reading = asyncio.create_task(sqlite.all(ENDLESS))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         reading.cancel()

@@ -10,7 +10,6 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
-from html import unescape
 from itertools import islice
 from typing import Final
 
@@ -206,6 +205,8 @@ def _sheets(workbook: bytes, relations: bytes) -> dict[str, str]:
 
 
 def _attributes(tag: bytes) -> dict[str, str]:
+    from html import unescape  # its table of names takes 0.3 MB, and few processes read spreadsheets
+
     return {name.decode(): unescape(value.decode(errors="replace")) for name, value in _ATTRIBUTE.findall(tag)}
 
 

@@ -66,7 +66,7 @@ class ConnectionLimits:
     statement: timedelta = timedelta(seconds=30)  # timeout of a statement, enforced by the server
     lock: timedelta = timedelta(seconds=10)  # maximum wait for a connection, for the writer or for a row lock
     idle_in_transaction: timedelta = timedelta(seconds=10)
-    readers: int = 4  # SQLite: number of read connections
+    readers: int = 4  # SQLite: maximum number of read connections; if it is 0, the connection that writes also reads
     pool: int = 5  # PostgreSQL: maximum number of connections
     ready: int = 1  # PostgreSQL: connections created when the database opens
     name: str = "batuta"  # PostgreSQL: application_name of the connections

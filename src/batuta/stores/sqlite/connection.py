@@ -75,6 +75,7 @@ def open_connection(file: Path, clock: Clock, limits: ConnectionLimits, *, write
         connection.execute(f"PRAGMA {pragma}")
     # the first query opens the write-ahead log and its index
     connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    connection.execute("PRAGMA shrink_memory")  # the pages with the schema are not needed again
     return connection
 
 

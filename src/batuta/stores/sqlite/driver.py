@@ -100,7 +100,8 @@ class SqliteDatabase(Transaction):
     async def all(self, query: Query, **values: object) -> list[Row]:
         self._held.check("statement", query.name)
         act = self._acts.all(query, values)
-        rows: list[Row] = await (self._write(act) if query.writes else self._open_readers().read(act))
+        by_writer = query.writes or not self._limits.readers
+        rows: list[Row] = await (self._write(act) if by_writer else self._open_readers().read(act))
         return rows
 
     async def run(self, query: Query, **values: object) -> int:

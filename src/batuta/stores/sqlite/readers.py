@@ -24,6 +24,9 @@ from batuta.stores.sqlite.identity import OpenFile
 T = TypeVar("T")
 Connect: TypeAlias = Callable[[], sqlite3.Connection]
 INTERRUPT_AGAIN_AFTER = 0.1
+# Seconds that a read waits for an existing connection before another connection is opened. Each connection has its own
+# copy of the schema, which takes half a megabyte if the application has a hundred tables.
+PATIENCE = 0.1
 
 
 @dataclass(slots=True)
@@ -118,6 +121,7 @@ class Readers:
         self._readers: list[Reader] = []
         self._most = limits.readers
         self._reading = 0
+        self._help: asyncio.TimerHandle | None = None
         self._threads = ThreadPoolExecutor(limits.readers + 1, thread_name_prefix="batuta-snapshot")
         self._places = asyncio.Semaphore(limits.readers)
         self._idle: list[Pinned] = []
@@ -128,10 +132,11 @@ class Readers:
     async def read(self, act: Act) -> Any:
         request = Request(act, self._loop.create_future(), self._clock.monotonic())
         self._reading += 1
-        # Each connection costs memory, so open another connection only if all existing ones are in use.
-        if self._reading > len(self._readers) < self._most:
-            self._readers.append(Reader(self._inbox, self._connect, self))
         self._inbox.put(request)
+        if not self._readers:
+            self._add_reader()
+        elif self._reading > len(self._readers) < self._most and self._help is None:
+            self._help = self._loop.call_later(PATIENCE, self._add_reader)
         try:
             return await request.future
         except asyncio.CancelledError:
@@ -141,6 +146,15 @@ class Readers:
             raise
         finally:
             self._reading -= 1
+
+    def _add_reader(self) -> None:
+        """Open a connection if a read still waits, and check again later whether one connection more is enough."""
+        self._help = None
+        if self._inbox.empty() or self._stopped:
+            return
+        self._readers.append(Reader(self._inbox, self._connect, self))
+        if len(self._readers) < self._most:
+            self._help = self._loop.call_later(PATIENCE, self._add_reader)
 
     def _interrupt(self, request: Request) -> None:
         for reader in self._readers:
