@@ -10,6 +10,10 @@ from enum import StrEnum
 from typing import Final
 
 from batuta.kernel import dataclass
+from batuta.reasons import Reason, define
+
+FAILURES_IN_A_ROW: Final = define("chip_falhas_seguidas", "{count} failures in a row")
+TRUST_TOO_LOW: Final = define("chip_confianca_baixa", "trust {trust} is below {least}")
 
 TOO_LOW: Final = 20
 TOO_MANY_IN_A_ROW: Final = 10
@@ -141,11 +145,11 @@ def permissions(tipo: str, fase: str, nivel: Nivel) -> Permissoes:
     )
 
 
-def demotion(trust: int, medidas: MedidasDoChip) -> str | None:
+def demotion(trust: int, medidas: MedidasDoChip) -> Reason | None:
     """Return why a chip must stop sending, or None if it may continue."""
     if medidas.seguidas >= TOO_MANY_IN_A_ROW:
-        return f"{medidas.seguidas} failures in a row"
-    return f"trust {trust} is below {TOO_LOW}" if trust < TOO_LOW else None
+        return FAILURES_IN_A_ROW(count=medidas.seguidas)
+    return TRUST_TOO_LOW(trust=trust, least=TOO_LOW) if trust < TOO_LOW else None
 
 
 def describe(medidas: MedidasDoChip) -> dict[str, float]:

@@ -40,6 +40,7 @@ CHECK_AGAIN = define(
     "desconectados_aguardando",
     "disconnected at this check (counted only if still disconnected at the next one): {instances}",
 )
+PAIRED = define("chip_pareado", "its phone is paired again")
 NO_ANSWER_ABOUT = define("sem_resposta_de", "no answer about {instances}")
 
 SHOWN: Final = 10
@@ -120,8 +121,7 @@ class ChipJobs:
                 await self._pool.record_connection(transaction, chip.id, connected=False, asked_at=asked_at, now=now)
                 return "sumidas"
             case Volta(chip=chip):
-                why = "its phone is paired"
-                await self._chips.mover(transaction, chip.id, chip.status, chip.returns_to, why, by=SYNC, now=now)
+                await self._chips.mover(transaction, chip.id, chip.status, chip.returns_to, PAIRED(), by=SYNC, now=now)
                 return "voltaram"
             case Cortada(chip=chip, code=code):
                 await self._chips.cortar(transaction, chip.id, chip.status, code, by=SYNC, now=now)
@@ -199,7 +199,7 @@ class ChipJobs:
             return False
         moved = await self._chips.mover(transaction, chip.id, chip.status, "degraded", why, by=TRUST, now=now)
         if moved:
-            props: dict[str, Json] = {"chip_id": chip.id, "trust": trust, "motivo": why}
+            props: dict[str, Json] = {"chip_id": chip.id, "trust": trust, "motivo": why.code}
             await self._eventos.record(transaction, "chip_rebaixado", now=now, dedupe_key=None, props=props)
         return moved
 

@@ -13,9 +13,15 @@ from app.contexts.operacao.service import Eventos
 from app.contexts.webhooks.api import Ligacao
 from batuta import BatutaError
 from batuta.kernel import Ids, Json, dataclass
+from batuta.reasons import define, encode
 from batuta.sql import Dialect, Query, Transaction, load_queries
 
-BANS = {402: "402: banned temporarily", 403: "403: forbidden", 406: "406: banned permanently"}
+BANS = {
+    402: define("chip_banido_402", "temporary ban, code 402"),
+    403: define("chip_banido_403", "access forbidden, code 403"),
+    406: define("chip_banido_406", "permanent ban, code 406"),
+}
+LOGGED_OUT_BY_PHONE = define("chip_saiu_pelo_celular", "the phone logged out, code 401")
 LOGGED_OUT = 401
 IN_USE = frozenset({"warming", "ready", "active", "degraded", "cooldown", "recovery"})
 
@@ -113,7 +119,7 @@ class Chips:
             return await self.banir(transaction, chip_id, status, code, by=by, now=now)
         if code != LOGGED_OUT or status not in IN_USE:
             return False
-        moved = await self.mover(transaction, chip_id, status, "pending", "401: the phone logged out", by=by, now=now)
+        moved = await self.mover(transaction, chip_id, status, "pending", LOGGED_OUT_BY_PHONE(), by=by, now=now)
         if moved:
             await self._eventos.record(
                 transaction, "chip_deslogado", now=now, dedupe_key=None, props={"chip_id": chip_id}
@@ -124,8 +130,8 @@ class Chips:
         self, transaction: Transaction, chip_id: str, status: str, code: int, *, by: str, now: datetime
     ) -> bool:
         """Mark a chip as banned. Returns False if it was already banned."""
-        reason = BANS.get(code, str(code))
-        if not await transaction.run(self._queries.ban, id=chip_id, reason=reason, now=now):
+        reason = BANS[code]()
+        if not await transaction.run(self._queries.ban, id=chip_id, reason=encode(reason), now=now):
             return False
         await self._note(transaction, chip_id, status, "banned", reason, by, now)
         await self._eventos.record(
@@ -185,7 +191,7 @@ class Chips:
             chip_id=chip_id,
             from_status=before,
             to_status=after,
-            reason=why,
+            reason=encode(why),
             triggered_by=by,
             now=now,
         )

@@ -25,7 +25,7 @@ from batuta.extension import (
     Visit,
 )
 from batuta.guards import CircuitState
-from batuta.reasons import define
+from batuta.reasons import decode, define
 from batuta.sql import Row
 
 PATH: Final = "/chips"
@@ -135,7 +135,8 @@ def obstacles(row: Row, is_open: bool, now: datetime, texts: Texts) -> list[tupl
     if row["tipo"] != SENDS:
         return []
     rests = row["cooldown_until"]
-    ban, cause = _ban(row["ban_reason"], texts), texts.get(f"tela.chips.causa_do_descanso.{row['descanso_por']}", "")
+    ban = texts.reason(decode(row["ban_reason"]) or "")
+    cause = texts.get(f"tela.chips.causa_do_descanso.{row['descanso_por']}", "")
     found: tuple[tuple[str, bool, dict[str, object]], ...] = (
         ("banido" if ban else "banido_sem_motivo", is_banned := row["status"] == BANNED, {"motivo": ban}),
         ("situacao", row["status"] != "active" and not is_banned, {}),
@@ -147,14 +148,6 @@ def obstacles(row: Row, is_open: bool, now: datetime, texts: Texts) -> list[tupl
         ("limite", row["msgs_enviadas_hoje"] >= row["limite_dia"] > 0, {"limite": row["limite_dia"]}),
     )
     return [(name, facts) for name, holds, facts in found if holds]
-
-
-def _ban(stored: str | None, texts: Texts) -> str:
-    """Return the stored reason for a ban in the reader's language. It begins with the code from the
-    gateway's answer.
-    """
-    code = (stored or "").partition(":")[0]
-    return texts.get(f"tela.chips.banimento.{code}", stored or "")
 
 
 def _tone(has_obstacle: bool) -> Tone:

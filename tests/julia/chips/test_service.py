@@ -15,6 +15,7 @@ from app.main import build
 from app.settings import Settings
 from batuta.engine.batuta import Batuta
 from batuta.queue.outcome import Done, Failed, Outcome, Partial, Skipped
+from batuta.reasons import code_of, decode
 from batuta.receive.endpoints import JobCall
 from batuta.testing import FakeClock
 from tests.julia.line import ScriptedLine
@@ -187,7 +188,8 @@ async def test_ban_without_a_webhook_event_is_found(chips: Chips) -> None:
     await add_chip(chips.database)
     chips.line.listed = [instance(state=EstadoDaConexao.CLOSE, code=403)]
     await chips.run("sincronizar_chips")
-    assert ((await chips.chip())["status"], (await chips.chip())["ban_reason"]) == ("banned", "403: forbidden")
+    assert (await chips.chip())["status"] == "banned"
+    assert code_of(decode((await chips.chip())["ban_reason"])) == "chip_banido_403"
     (noted,) = await rows(chips.database, "SELECT from_status, to_status, triggered_by FROM chip_transitions")
     assert noted == {"from_status": "active", "to_status": "banned", "triggered_by": "sincronizar_chips"}
     chips.line.listed = [instance()]
@@ -358,10 +360,10 @@ async def test_chip_with_ten_failures_in_a_row_is_demoted_with_the_reason(chips:
     assert details(await chips.run("atualizar_trust_scores"))["rebaixados"] == 1
     assert (await chips.chip())["status"] == "degraded"
     (noted,) = await rows(chips.database, "SELECT from_status, to_status, reason, triggered_by FROM chip_transitions")
+    assert code_of(decode(noted.pop("reason"))) == "chip_falhas_seguidas"
     assert noted == {
         "from_status": "active",
         "to_status": "degraded",
-        "reason": "10 failures in a row",
         "triggered_by": "atualizar_trust_scores",
     }
     assert details(await chips.run("atualizar_trust_scores"))["rebaixados"] == 0
@@ -380,7 +382,7 @@ async def test_chip_with_low_trust_is_demoted(chips: Chips) -> None:
     assert (found["taxa_block"], found["taxa_delivery"], found["erros_ultimas_24h"]) == (0.1, 0.0, 20)
     assert (found["trust_score"], found["trust_level"], found["status"]) == (8, "critico", "degraded")
     (noted,) = await rows(chips.database, "SELECT reason FROM chip_transitions")
-    assert noted == {"reason": "trust 8 is below 20"}
+    assert code_of(decode(noted["reason"])) == "chip_confianca_baixa"
 
 
 async def test_error_of_a_send_counts_in_the_trust(chips: Chips) -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from app.contexts.chips.service import BANS
 from app.contexts.telegram.contas import EstadoDaConta
 from app.contexts.telegram.porta import NO_ANSWER
 from batuta.extension import Language, Texts
-from batuta.reasons import RATE_LIMIT
+from batuta.reasons import RATE_LIMIT, encode
 from batuta.testing import FakeClock
 from tests import ROOT
 from tests.julia.tables import add_chip, one, rows, write
@@ -47,7 +48,7 @@ async def test_page_says_what_keeps_a_chip_from_sending(painel: Painel) -> None:
 async def test_page_says_why_a_chip_rests_and_why_it_is_banned(painel: Painel) -> None:
     id, now = await add_chip(painel.database, "cansado"), painel.julia.work.clock.now()
     await add_chip(painel.database, "banido", status="banned")
-    await write(painel.database, "UPDATE chips SET ban_reason = '403: forbidden' WHERE status = 'banned'")
+    await write(painel.database, "UPDATE chips SET ban_reason = :why WHERE status = 'banned'", why=encode(BANS[403]()))
     await write(
         painel.database,
         "UPDATE chips SET cooldown_until = :until WHERE id = :id",

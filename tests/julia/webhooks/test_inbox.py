@@ -25,6 +25,7 @@ from app.integrations.evolution.events import delivery_of, facts_of
 from batuta.kernel.ids import Ids
 from batuta.queue.item import Lease, NewItem
 from batuta.queue.outcome import after_seconds, settle
+from batuta.reasons import code_of, decode
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.testing import FakeClock
@@ -439,7 +440,7 @@ async def test_ban_marks_the_chip_permanently_whichever_event_reports_it(harness
     await harness.deliver("connection.update", {"state": "open", "statusReason": 200})
     chip = await one(harness.database, "SELECT status, ban_reason FROM chips")
     assert chip["status"] == "banned"
-    assert chip["ban_reason"].startswith(str(code))
+    assert code_of(decode(chip["ban_reason"])) == f"chip_banido_{code}"
     (moved,) = await rows(harness.database, "SELECT from_status, to_status FROM chip_transitions")
     assert moved == {"from_status": "active", "to_status": "banned"}
     assert len(await rows(harness.database, "SELECT id FROM business_events WHERE event_type = 'chip_banido'")) == 1
