@@ -42,8 +42,6 @@ class NameQueries:
     review_hospital: Query
     add_speciality: Query
     add_speciality_alias: Query
-    hospital_named: Query
-    speciality_named: Query
 
 
 class Dicionario:

@@ -48,9 +48,3 @@ INSERT INTO especialidades (id, nome, created_at) VALUES (:id, :nome, :now) ON C
 -- write add_speciality_alias: insert an alias of a speciality, once
 INSERT INTO especialidades_alias (especialidade_id, alias, alias_normalizado, origem, criado_por, confirmado, created_at)
 VALUES (:id, :alias, :forma, :origem, :por, :confirmado, :now) ON CONFLICT DO NOTHING;
-
--- read hospital_named: a hospital by id
-SELECT id, nome, cidade, estado FROM hospitais WHERE id = :id;
-
--- read speciality_named: a speciality by id
-SELECT id, nome FROM especialidades WHERE id = :id;
