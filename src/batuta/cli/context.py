@@ -188,6 +188,13 @@ class CliContext:
         texts = self.texts()
         return Table(*(texts(f"{headings}{column}") for column in columns), box=None, pad_edge=False)
 
+    def print_table(self, table: "Table", none: str) -> None:
+        """Print the table. If it has no rows, print the text with the key ``none`` instead."""
+        if table.row_count:
+            self.out.print(table)
+        else:
+            self.say(self.texts()(none))
+
     def iso(self, instant: datetime | None) -> str | None:
         """Format an instant for JSON, to the second, in the application's time zone."""
         return None if instant is None else instant.astimezone(self._pick_work().zone).isoformat(timespec="seconds")

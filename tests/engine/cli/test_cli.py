@@ -60,10 +60,18 @@ def test_token_is_shown_once_alone_on_its_line_and_can_be_revoked(batuta: Comman
     assert "não será mostrado de novo" in err
     id = out.split("_")[1]
     table = batuta("token", "list")[1]
-    assert id in table
+    assert (id in table, "ler operar" in table) == (True, True)
+    assert "operate read" in batuta("--lang", "en", "token", "list")[1]
     assert out.strip() not in table
     assert batuta("token", "revoke", id)[0] == 0
     assert batuta("token", "revoke", id)[0] == 1
+
+
+def test_empty_list_says_so(batuta: Command) -> None:
+    assert batuta("migrate")[0] == 0
+    assert batuta("token", "list") == (0, "nenhum token: crie um com `batuta token create`\n", "")
+    assert batuta("schedules", "list") == (0, "nenhuma programação: crie uma com `batuta schedules create`\n", "")
+    assert batuta("batches", "list") == (0, "nenhum lote\n", "")
 
 
 def test_role_gives_a_token_its_scopes(batuta: Command) -> None:

@@ -19,7 +19,11 @@ LimitOption = Annotated[int, typer.Option("--limit", min=1, max=1000)]
 def list_batches(context: typer.Context, limit: LimitOption = 20, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     found = ctx.ask(lambda work: work.batches.newest(limit))
-    ctx.show({"batches": [each.as_json() for each in found]}, as_json, lambda: ctx.out.print(_table(ctx, found)))
+    ctx.show(
+        {"batches": [each.as_json() for each in found]},
+        as_json,
+        lambda: ctx.print_table(_table(ctx, found), "cli.batches.none"),
+    )
 
 
 def show(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:

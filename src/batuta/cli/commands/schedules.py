@@ -32,7 +32,11 @@ COLUMNS = ("name", "schedule", "timezone", "task", "state", "next")
 def show(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     found = ctx.ask(lambda work: work.schedules.all())
-    ctx.show({"schedules": [describe(each) for each in found]}, as_json, lambda: ctx.out.print(_table(ctx, found)))
+    ctx.show(
+        {"schedules": [describe(each) for each in found]},
+        as_json,
+        lambda: ctx.print_table(_table(ctx, found), "cli.schedules.none"),
+    )
 
 
 def create(

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from batuta.access import Scope, Token, UserRole, mint, mint_successor
 from batuta.cli.commands.controls import parse_span
-from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, current_user
+from batuta.cli.context import FAILED, CliContext, JsonFlag, as_typed, cli_context, current_user
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import AmbiguousId
 
@@ -62,7 +62,8 @@ def rotate(
 def show(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     tokens = ctx.ask(lambda work: work.tokens.all())
-    ctx.show({"tokens": [_describe(token) for token in tokens]}, as_json, lambda: ctx.out.print(_table(ctx, tokens)))
+    document = {"tokens": [_describe(token) for token in tokens]}
+    ctx.show(document, as_json, lambda: ctx.print_table(_table(ctx, tokens), "cli.token.none"))
 
 
 def revoke(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
@@ -124,9 +125,10 @@ def _describe(token: Token) -> dict[str, Any]:
 
 
 def _table(ctx: CliContext, tokens: list[Token]) -> Table:
-    table = ctx.table("cli.token.column_", ("id", "name", "scopes", "networks", *TIMES))
+    texts, table = ctx.texts(), ctx.table("cli.token.column_", ("id", "name", "scopes", "networks", *TIMES))
     for token in tokens:
         instants = [getattr(token, f"{name}_at") for name in TIMES]
         times = [ctx.local(instant) if instant else "" for instant in instants]
-        table.add_row(token.id, token.name, " ".join(sorted(token.scopes)), " ".join(token.networks), *times)
+        scopes = sorted(as_typed(texts(f"scope_word.{scope}")) for scope in token.scopes)
+        table.add_row(token.id, token.name, " ".join(scopes), " ".join(token.networks), *times)
     return table
