@@ -218,3 +218,73 @@ def test_company_that_ends_with_its_ambulance_is_a_place() -> None:
     assert {(each.hospital.valor, each.especialidade.valor) for each in vagas(said)} == {
         ("Litoral Vida UTI Móvel", "Medicina de Emergência")
     }
+
+
+@pytest.mark.parametrize(
+    ("texto", "esperadas"),
+    [
+        # names of doctors and blanks after the shifts
+        ("HTN clínico 1.400\nseg 10: SD Otávia | SN ____\nter 11: SD ____ | SN Renan", ["08-10 noturno", "08-11 diurno"]),
+        # initials of weekdays without a cell before them
+        (
+            "HTN clínico, semana 10 a 16/08\n\n      S  T  Q  Q  S  S  D\nSD    .  x  .  .  .  .  .\n"
+            "SN    x  .  .  .  .  .  .\n\nx = preciso\n1.400",
+            ["08-10 noturno", "08-11 diurno"],
+        ),
+        # a column of weekdays with the heading "Dia"
+        (
+            "HTN clínico\n| Data | Dia | Manhã | Noite |\n| 14/08 | sex | ok | ABERTO |\n| 15/08 | sáb | ABERTO | ok |\n1.400",
+            ["08-14 noturno", "08-15 manha"],
+        ),
+        # the days of a calendar, with the shifts as rows
+        (
+            "HTN clínico AGOSTO\n\n      SEG  TER\n      10   11\nSD     1    -\nSN     -    2\n\n1.400",
+            ["08-10 diurno", "08-11 noturno"],
+        ),
+        # the legend is on a line with days
+        ("HTN clínico semana 10 a 16/08  [x] fechado  [ ] aberto\n[x] seg SN\n[ ] ter SD\n1.400", ["08-11 diurno"]),
+        # hours in two cells
+        ("10/08/2026\tseg\t19:00\t07:00\tHTN\tclínico\tR$ 1.400\n11/08/2026\tter\t07:00\t19:00\tHTN\tclínico\tR$ 1.300",
+         ["08-10 noturno", "08-11 diurno"]),
+        # two shifts of a day in brackets
+        ("AGOSTO HTN clínico\n14 (N)\n16 (D) (N)\n1.400", ["08-14 noturno", "08-16 diurno", "08-16 noturno"]),
+        # weekdays of two weeks, and of the week in the heading
+        ("No HTN essa semana: quinta SD clínico.\nSemana que vem: segunda SN. 1.400", ["08-06 diurno", "08-10 noturno"]),
+        ("Furos HTN clínico 17 a 23/08\nqua SN\nsáb SD\n1.400", ["08-19 noturno", "08-22 diurno"]),
+        # weekdays below their dates, with hours that an "x" joins
+        ("HTN, restou do fds (08 e 09/08)\nSáb 19x07 clínico 1.600\nDom 07x13 clínico 950", ["08-08 noturno", "08-09 manha"]),
+        # lines with a speciality and a price below their day
+        ("Vagas 12/08 HTN\nClínica SD 1.400\nUTI SN 2.100", ["08-12 diurno", "08-12 noturno"]),
+        # corrections
+        ("O plantão do HTN que mandei não é 11/08, é 12/08 SN, clínico, 1.400", ["08-12 noturno"]),
+        # the invoice's day is not a day of a shift
+        ("HTN clínico 11/08 SN 1.400\nPJ, nota até dia 5 e cai dia 25", ["08-11 noturno"]),
+    ],
+)  # fmt: skip
+def test_layouts_of_two_more_authors_in_other_words(texto: str, esperadas: list[str]) -> None:
+    assert [" ".join(each.split()[:2]) for each in curtas(texto)] == esperadas
+
+
+@pytest.mark.parametrize("dito", ["(sexta à noite entra como fds)", "fds já conta sexta à noite"])
+def test_friday_night_with_the_price_of_the_weekend(dito: str) -> None:
+    said = f"HTN clínico\n13/08 SN\n14/08 SN\n15/08 SD\nsemana 1.300, fds 1.600\n{dito}"
+    assert curtas(said) == ["08-13 noturno 1300", "08-14 noturno 1600", "08-15 diurno 1600"]
+
+
+def test_name_at_the_start_of_a_message_is_a_place() -> None:
+    [found] = vagas("Vida Clara Sul – cardio, qui 13/08 SD, 2.000")
+    assert found.hospital.valor == "Vida Clara Sul"
+
+
+def test_area_code_in_brackets_is_not_a_day() -> None:
+    found = vagas("HTN clínico AGOSTO\nSN: 12, 14\n1.400\nFulana Prado (12) 99200-0810")
+    assert {each.contato_whatsapp.valor for each in found if each.contato_whatsapp} == {"5512992000810"}
+
+
+def test_speciality_of_a_section_below_does_not_apply_above() -> None:
+    said = "HTN\n14/08 SD\n\nUPA Exemplo\n15/08 SN\n\nHospital Geral Modelo\nUTI: 16/08 SD\n\nClínica 1.400 / UTI 1.700"
+    assert [each.especialidade.valor for each in vagas(said)] == [CM, CM, "Medicina Intensiva"]
+
+
+def test_net_price_before_the_gross_one() -> None:
+    assert curtas("HTN clínico 11/08 SN, 2.000 líquido 2.300 bruto") == ["08-11 noturno 2300"]

@@ -5,10 +5,11 @@ Taken shifts are removed. From an open shift, only the word is removed, so that 
 
 import re
 from datetime import date
+from operator import itemgetter
 
-from app.contexts.leitura_grupos.blocos.escrita import Linha, inteiro
-from app.contexts.leitura_grupos.texto.texto import contem
-from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
+from app.contexts.leitura_grupos.blocos.escrita import Linha, inteiro, letras
+from app.contexts.leitura_grupos.texto.texto import chave, contem
+from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, palavras_soltas, todas_as_palavras
 
 LONGA = 200
 TOMADOS = " (preenchidos)"
@@ -20,49 +21,48 @@ _TOMADO = (
     r"(?:ok|okay|complet[ao]|fechad[ao]|cobert[ao]|preenchid[ao]|ocupad[ao]|lotad[ao]|reservad[ao]|garantid[ao]|resolvid[ao]"
     r"|(?:ja )?tem (?:medic[ao]|gente|dono)|ja (?:foi|tem)|dra?\b\.? ?[a-z]{2,15})"
 )
-_ABERTO = r"(?:abert[ao]|vag[ao]|livre|falta(?:ndo)?|descobert[ao]|disponivel|precisa|furo|sos|a cobrir)"
+_ABERTO = r"(?:_{2,}|\?{2,}|abert[ao]|vag[ao]|livre|falta(?:ndo)?|descobert[ao]|disponivel|precisa|furo|sos|a cobrir)"
 _PAR = re.compile(
     rf"(?<![\w/])(?P<turno>{_TURNO})[*_]{{0,2}} ?[:=>(-]{{0,2}} ?[*_]{{0,2}}(?<=[ *_:=>(-])"
     rf"(?:(?P<tomado>{_TOMADO})|(?P<aberto>{_ABERTO}))(?![a-z])[*_)]{{0,3}}(?P<resto>[ ,;/|e]{{0,5}})"
 )
-# A text that contains none of these parts of words has no word for a taken shift after a shift.
-_PARTES = (
-    "ok",
-    "complet",
-    "fechad",
-    "cobert",
-    "preenchid",
-    "ocupad",
-    "lotad",
-    "reservad",
-    "garantid",
-    "resolvid",
-    "tem",
-    "foi",
-    "dr",
+# Matches a shift with the name of its doctor: "SD Fulano |", "SN: Fulana".
+_COM_NOME = re.compile(
+    r"\b(?:SD|SN)\b(?P<fim>[ :=-]{1,3}(?P<nome>[A-ZÀ-Ý][a-zà-ÿ]{2,14})(?: [A-ZÀ-Ý]\.?)?)[ ]*(?=[/|,;\n]|$)"
 )
-_ABERTOS = ("abert", "vag", "livre", "falta", "descob", "dispon", "precisa", "furo", "sos", "a cobrir")
+# A text that contains none of these signs and parts of words has no word for an open shift after a shift.
+_ABERTOS = ("__", "??", "abert", "vag", "livre", "falta", "descob", "dispon", "precisa", "furo", "sos", "a cobrir")
 
 
-def aplica(plano: str) -> bool:
-    """Return whether a text says of at least one shift that it is open, and of at least one that it is taken."""
-    if not contem(plano, _PARTES) or not contem(plano, _ABERTOS):
+def aplica(fonte: str, plano: str) -> bool:
+    """Return whether a text says of at least one shift that it is open, and of at least one that it is taken. The name
+    of a doctor means that a shift is taken, if at least two shifts have one.
+    """
+    if not contem(plano, _ABERTOS):
         return False
-    states = {each["aberto"] is not None for each in _PAR.finditer(plano)}
-    return len(states) == 2
+    states = [each["aberto"] is not None for each in _PAR.finditer(plano)]
+    return True in states and (False in states or len(_nomes(fonte)) > 1)
 
 
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
-    if not aplica(inteiro(found)):
+    if not aplica(letras(found), inteiro(found)):
         return found
     return [each if len(each.texto) > LONGA or "\t" in each.texto else _aplicado(each) for each in found]
 
 
+def _nomes(fonte: str) -> list[re.Match[str]]:
+    known = todas_as_palavras() - palavras_soltas("cidades_em_nomes")
+    return [each for each in _COM_NOME.finditer(fonte) if chave(each["nome"]) not in known]
+
+
 def _aplicado(line: Linha) -> Linha:
-    pairs = [*_PAR.finditer(line.plano)]
-    is_taken = bool(pairs) and not any(each["aberto"] for each in pairs)
-    for each in reversed(pairs):
-        if each["aberto"]:
+    pairs = [(each.start(), each, each["aberto"] is not None) for each in _PAR.finditer(line.plano)]
+    starts = {start for start, _, _ in pairs}
+    pairs += [(each.start(), each, False) for each in _nomes(line.texto) if each.start() not in starts]
+    pairs.sort(key=itemgetter(0))
+    is_taken = bool(pairs) and not any(is_open for _, _, is_open in pairs)
+    for _, each, is_open in reversed(pairs):
+        if is_open:
             line = line.trocada(each.end("turno"), each.start("resto"), " ")
         elif not is_taken:
             line = line.trocada(*each.span(), " ")

@@ -5,7 +5,7 @@ or hours with a slash that look like a day and a month ("sex 09 19/7").
 import re
 from datetime import date
 
-from app.contexts.leitura_grupos.blocos.escrita import Linha, dito, inteiro, juntas
+from app.contexts.leitura_grupos.blocos.escrita import Linha, dito, inteiro, juntas, letras
 from app.contexts.leitura_grupos.texto.texto import contem
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 
@@ -27,7 +27,7 @@ _SEMANA = r"\b(?:seg|ter|qua|qui|sex|sab|dom)[a-z.-]{0,10}"
 _HORA_DE_BARRA = re.compile(r"/ ?(?:1[3-9]|2[0-4])(?![\d/])")
 _FINS = ("termino", "fim", "final", "saida")
 _QUATRO = re.compile(r"\d{4} ?h")
-_SEPARADORES = (";", "|", ">")
+_SEPARADORES = (";", "|", ">", "→", "\t")
 _DIA_ANTES = re.compile(
     rf"{_SEMANA}[ ,(]{{1,2}}\d{{1,2}}\b(?! ?/)|\b\d{{1,2}}(?: ?/ ?|[.-](?=\d\d))(?P<mes>0?[1-9]|1[0-2])\b"
 )
@@ -67,7 +67,7 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
         found = [_sem_o_fim(each) for each in found]
     if _QUATRO.search(plano) is not None:
         found = [_com_dois_pontos(each) for each in found]
-    return [_com_faixa(each) for each in found] if contem(plano, _SEPARADORES) else found
+    return [_com_faixa(each) for each in found] if contem(letras(found), _SEPARADORES) else found
 
 
 def _sem_barras(found: list[Linha]) -> list[Linha]:
@@ -127,7 +127,7 @@ def _com_faixa(line: Linha) -> Linha:
     """
     if ":" not in line.texto and "h" not in line.texto:
         return line
-    plano = line.plano
+    plano = "".join("\t" if char == "\t" else plain for char, plain in zip(line.texto, line.plano, strict=True))
     pairs = [*_CELULAS.finditer(plano)]
     if len(pairs) != 1 or len(re.findall(_HORA, plano)) != 2 or not _DATADA.search(plano):
         return line

@@ -55,7 +55,7 @@ def _tem_layout(fonte: str) -> bool:
         return True
     if _ALGARISMO.search(fonte) is None:
         return False
-    if estados.aplica(dobrado(fonte)):
+    if estados.aplica(fonte, dobrado(fonte)):
         return True
     return (
         _NUMEROS.search(fonte) is not None

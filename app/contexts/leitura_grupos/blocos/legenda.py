@@ -31,12 +31,15 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
     meanings: dict[str, bool] = {}
     legends: set[int] = set()
     for place, line in enumerate(found):
-        if _INICIO.search(line.texto) is None or _DIA.search(line.texto) is not None:
+        if _INICIO.search(line.texto) is None:
             continue
-        for each in _LEGENDA.finditer(line.texto):
-            if (meant := estado(dobrada(each["frase"]))) is not None:
-                meanings.setdefault(_igual(each["sinal"]), meant is Tipo.ABERTA)
-                legends.add(place)
+        said = [(each, estado(dobrada(each["frase"]))) for each in _LEGENDA.finditer(line.texto)]
+        told = {_igual(each["sinal"]): meant is Tipo.ABERTA for each, meant in reversed(said) if meant is not None}
+        if _DIA.search(line.texto) is not None and len({*told.values()}) < 2:
+            continue
+        if told:
+            meanings = told | meanings
+            legends.add(place)
     if len({*meanings.values()}) < 2:
         return found
     return [line if place in legends else _aplicada(line, meanings) for place, line in enumerate(found)]

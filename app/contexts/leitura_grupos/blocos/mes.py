@@ -53,7 +53,7 @@ _DIA_DA_SEMANA = re.compile(
 _NO_FIM = re.compile(rf":[^\w\n]{{0,3}}(?:dias? )?(?P<dias>{_LISTA})[^\w\n]{{0,3}}$")
 _COM_PRECO = re.compile(
     rf"(?<![\w/$.,])(?P<dias>{_LISTA})(?:o(?=:))?(?:\)[ ]{{0,2}}:?|[ ]{{0,2}}(?:[:=]"
-    rf"|\(feriado\):?)) {{0,2}}(?:todos )?(?:r\$ ?)?\d[\d.]{{2,6}}\b"
+    rf"|\(feriado\):?)) {{0,2}}(?:todos )?(?:r\$ ?)?(?!9?\d{{4}}[ -]?\d{{4}}\b)\d[\d.]{{2,6}}\b"
 )
 _T = r"(?:sd|sn|dn|[dnmt])"
 _P = r"(?:diurno|noturno|cinderela|manha|tarde|noite|madrugada|dia|24h|sd|sn|dn|[dnmt])"
@@ -68,6 +68,8 @@ _COM_LETRA = re.compile(
 # A line without a match cannot have a letter of a shift behind a day, because the letter is in upper case or in brackets.
 _LETRA = re.compile(r"\d ?[-–—:]? ?(?:[DNMT]|S[DN])|\d {0,2}[(\[]")
 _LETRAS = {"d": "SD", "n": "SN", "m": "manhã", "t": "tarde", "dn": "SD e SN", "dia": "SD", "noite": "SN"}
+# Matches the signs between two shifts of a day: "16 (D) (N)".
+_DOIS_PARENTESES = re.compile(r"(?:(?<=\([dnmt])|(?<=\(s[dn]))\) ?\((?=(?:[dnmt]|s[dn])\))")
 _COMO_SE_LE = (" sd", " sn")
 _COM_TURNO = re.compile(r"(?P<d>\d(?<![\w/$.,:-]\d)\d?) (?:(?:a|à) )?(?:sd|sn|diurno|noturno|noite|manha|tarde)\b")
 _DATA = re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})(?!\d)")
@@ -257,6 +259,8 @@ def _letras(line: Linha, month: int | None) -> Linha:
     """Expand letters that name shifts after days: "24(N), 25(D/N)" becomes "24/12 SN, 25/12 SD e SN"."""
     if _LETRA.search(line.texto) is None:
         return line
+    for each in reversed([*_DOIS_PARENTESES.finditer(line.plano)]):
+        line = line.trocada(*each.span(), "/")
     named = [each for each in _COM_LETRA.finditer(line.plano) if _e_turno(line, each)]
     counts = [each for each in named if not each["mes"]]
     if _sao_quantidades(line.plano, counts):

@@ -176,9 +176,8 @@ class Cabeca:
 
 def _cabeca(row: Fila) -> Cabeca | None:
     cells = row.celulas
-    initials = " ".join(each.plano for each in cells[1:])
-    if initials in _INICIAIS:
-        return Cabeca(row, {}, dict(enumerate(cells[1:], 1)))
+    if (first := _primeira_inicial(row)) is not None:
+        return Cabeca(row, {}, dict(enumerate(cells[first:], first)))
     labels = {place: kind for place, each in enumerate(cells) if (kind := rotulo(each)) is not None}
     axes = {place: each for place, each in enumerate(cells) if each.tipo in _EIXOS and place not in labels}
     if 0 in axes and len(axes) > 1 and (len(cells) > len(axes) or _e_canto(cells)):
@@ -196,6 +195,12 @@ def _cabeca(row: Fila) -> Cabeca | None:
     if len(labels) > 1 and len(labels) >= len(cells) - 1 - (cells[0].tipo in (Tipo.MES, Tipo.VAZIA)):
         return Cabeca(row, labels, {})
     return None
+
+
+def _primeira_inicial(row: Fila) -> int | None:
+    """Return the position of the first initial of a weekday in a header of initials ("S T Q Q S S D"), or None."""
+    initials = [each.plano for each in row.celulas]
+    return next((at for at in (1, 0) if " ".join(initials[at:]) in _INICIAIS), None)
 
 
 def _is_header(head: Cabeca, new: Cabeca) -> bool:
@@ -288,10 +293,15 @@ class _Tabela:
                 yield self._do_registro(head, row)
 
     def _do_calendario(self, days: Fila, row: Fila) -> Iterator[tuple[list[tuple[Tipo, Linha]], bool]]:
-        for at, cell in self._alinhadas(days, row):
+        placed = self._alinhadas(days, row)
+        shared = [(cell.tipo, cell.linha) for at, cell in placed if at is None and cell.tipo in _EIXOS]
+        for at, cell in placed:
             if at is not None:
                 day = days.celulas[at]
-                yield [(Tipo.DIA, day.linha), *partes(cell, self._vocabulario)], esta_aberta(cell, self._legend)
+                yield (
+                    [*shared, (Tipo.DIA, day.linha), *partes(cell, self._vocabulario)],
+                    esta_aberta(cell, self._legend),
+                )
 
     def _da_grade(self, head: Cabeca, row: Fila) -> Iterator[tuple[list[tuple[Tipo, Linha]], bool]]:
         corner = head.fila.celulas[0] if 0 not in head.rotulos and 0 not in head.eixo else None
@@ -307,17 +317,19 @@ class _Tabela:
         filled = {at: cell for at, cell in placed if at in head.eixo}
         for at, title in head.eixo.items():
             cell = filled.get(at) or celula(title.linha, 0, 0, self._vocabulario)
+            if title.tipo is Tipo.TURNO and cell.tipo is Tipo.SEMANA:
+                continue  # "Dia" heads a column of weekdays
             is_open = esta_aberta(cell, self._legend)
             content = partes(cell, self._vocabulario) if is_open else []
             kept = [each for each in content if each[0] in (*_EIXOS, Tipo.PRECO)]
             if title.tipo is Tipo.SEMANA and any(kind is Tipo.DIA for kind, _ in kept):
                 yield [*shared, *kept], is_open
                 continue
-            yield [*shared, *self._titulo(at, title), *kept], is_open
+            yield [*shared, *self._titulo(at, title, min(head.eixo)), *kept], is_open
 
-    def _titulo(self, at: int, title: Celula) -> list[tuple[Tipo, Linha]]:
+    def _titulo(self, at: int, title: Celula, first: int) -> list[tuple[Tipo, Linha]]:
         if self._por_iniciais() and title.tipo not in (Tipo.DIA, Tipo.SEMANA):
-            return [(Tipo.SEMANA, dito(_SEMANA[at - 1], title.linha))]
+            return [(Tipo.SEMANA, dito(_SEMANA[at - first], title.linha))]
         return partes(title, self._vocabulario)
 
     def _do_registro(self, head: Cabeca, row: Fila) -> tuple[list[tuple[Tipo, Linha]], bool]:
@@ -399,7 +411,7 @@ class _Tabela:
     # Weeks.
 
     def _por_iniciais(self) -> bool:
-        return any(" ".join(each.plano for each in row.celulas[1:]) in _INICIAIS for row in self._rows)
+        return any(_primeira_inicial(row) is not None for row in self._rows)
 
     def _ler_semana(self) -> None:
         found = self._meses.semana(self._rows[0].linha)

@@ -20,7 +20,7 @@ _SEMANA = {"seg": 0, "ter": 1, "qua": 2, "qui": 3, "sex": 4, "sab": 5, "dom": 6}
 _MES = rf"{MES}\b"
 _WD = (
     r"(?:(?:segunda|terca|quarta|quinta|sexta)s?(?: {0,2}-? {0,2}feiras?)?\b|sabad(?:o|ao)s?\b|domingo?s?\b"
-    r"|[2-6]\.?a(?: {0,2}-? {0,2}feiras?\b|s?f\b|(?= (?:sd|sn|manha|tarde|noite|diurno|noturno)\b))"
+    r"|[2-6]\.?a(?: {0,2}-? {0,2}feiras?\b|s?f\b|(?= {1,4}(?:sd|sn|manha|tarde|noite|diurno|noturno)\b))"
     r"|(?:seg|ter|qua|qui|sex|sab|dom)\b\.?)"
 )
 # Words and numbers that begin days. The pattern begins with a set of characters, because a search for a set is much
@@ -28,7 +28,7 @@ _WD = (
 _START = re.compile(
     r"[\dadfhqst](?:(?<![\w$].)(?:(?:(?<=s)egunda|(?<=t)erca|(?<=q)uarta|(?<=q)uinta|(?<=s)exta)s?(?: {0,2}-? {0,2}feiras?)?\b"
     r"|(?<=s)abad(?:o|ao)s?\b|(?<=d)omingo?s?\b"
-    r"|(?<=[2-6])\.?a(?: {0,2}-? {0,2}feiras?\b|s?f\b|(?= (?:sd|sn|manha|tarde|noite|diurno|noturno)\b))"
+    r"|(?<=[2-6])\.?a(?: {0,2}-? {0,2}feiras?\b|s?f\b|(?= {1,4}(?:sd|sn|manha|tarde|noite|diurno|noturno)\b))"
     r"|(?:(?<=s)e[gx]|(?<=t)er|(?<=q)u[ai]|(?<=s)ab|(?<=d)om)\b\.?|(?<=d)ias?\b)"
     r"|(?<=\d)(?<![\w.,$:/-].)\d?(?=o? {0,2}(?:[/.,;e&+(a✔✅☑-]|o |de "
     r"|p(?:ara|ra|/) |[jfmsond]|(?:ter|qua|qui)(?:\b|ca|rta|nta)| ?\d{1,2} (?:e |\d{1,2} (?:e |\d))))"
@@ -68,10 +68,10 @@ _CLOSED = re.compile(
     r"|sd|sn|dia|noite|manha|tarde|diurno|noturno|cinderela)\b)"
 )
 _HOURISH = re.compile(
-    r" {0,2}(?:h\b|:\d|(?:-|/|\bas\b|\ba\b|\bate\b) {0,2}\d{1,2}(?: {0,2}h|:\d"
+    r" {0,2}(?:h\b|:\d|(?:-|/|x|\bas\b|\ba\b|\bate\b) {0,2}\d{1,2}(?: {0,2}h|:\d"
     r"|\b(?! {0,2}/ {0,2}\d{1,2}(?!\d|[.,]\d)| {0,2}de\b|[.,]\d)))"
 )
-_HOURS_NEXT = re.compile(r" {1,2}(?:r?\$|\d{1,2}(?:h\d{0,2}|:\d\d)? ?(?:-|/|as|a) ?\d{1,2}(?:h|:\d\d)?(?![\d/]))")
+_HOURS_NEXT = re.compile(r" {1,2}(?:r?\$|\d{1,2}(?:h\d{0,2}|:\d\d)? ?(?:-|/|x|as|a) ?\d{1,2}(?:h|:\d\d)?(?![\d/]))")
 _THEN_HOURS = re.compile(
     r"(?: {1,2}[-:] {1,2}|, )(?:d?as )?\d{1,2}(?:h\d{0,2}|:\d\d)? {0,2}(?:-|as|a|ate) {0,2}"
     r"(?:as )?\d{1,2}(?:h|:\d\d|\b)(?! ?/ ?\d{1,2}(?!\d))"
@@ -104,6 +104,11 @@ _DAY_AND_MONTH = re.compile(r"\d ?/ ?(0?[1-9]|1[0-2])(?![\d/])")
 _WEEK_OF = re.compile(
     r"\bsemana (?:\d ?[(:-] ?|d[eo] (?:dia )?|\(|: ?|(?=\d{1,2}(?: ?/ ?\d{1,2})? ?(?:a|ate|-|e) ))(?=\d)"
 )
+# Matches the first and the last day of a week at the end of a heading: "Furos UPA Norte 13 a 19/04".
+_SEVEN_DAYS = re.compile(
+    r"(?<![\d/])(?P<de>\d{1,2})(?: ?/ ?\d{1,2})? ?(?:a|ate|-) ?(?P<a>\d{1,2}) ?/ ?\d{1,2}(?![\d/])[ *_:)]{0,4}(?=\n)"
+)
+_THIS_WEEK = re.compile(r"\b(?:n?ess[ae]|n?est[ae]|d?ess[ae]|d?est[ae]) semana\b")
 _SINCE = re.compile(r"[ ,(]{0,3}a partir d[eo] (?:dia )?")
 
 
@@ -147,7 +152,7 @@ class Calendario:
     """Finds the days in one message."""
 
     hoje: date
-    proxima_semana: bool = False
+    proxima_semana: int | None = None  # the position from which weekdays belong to the next week, or None
     mes: int | None = None
     segunda: date | None = None
     livre: str = ""
@@ -155,20 +160,27 @@ class Calendario:
     @classmethod
     def de(cls, livre: str, hoje: date) -> "Calendario":
         named = {_month(each["mes"]) for each in achados(_MONTH_ALONE, livre, *_MESES)}
-        return cls(
-            hoje,
-            "semana" in livre and _NEXT_WEEK.search(livre) is not None,
-            named.pop() if len(named) == 1 else None,
-            cls(hoje)._semana_dita(livre) if "semana" in livre else None,
-            livre,
-        )
+        after = _NEXT_WEEK.search(livre) if "semana" in livre else None
+        # "Essa semana: terça. Semana que vem: segunda" names weekdays of two weeks.
+        since = None if after is None else after.start() if _THIS_WEEK.search(livre, 0, after.start()) else 0
+        month = named.pop() if len(named) == 1 else None
+        return cls(hoje, since, month, cls(hoje)._semana_dita(livre), livre)
 
     def _semana_dita(self, livre: str) -> date | None:
-        """Return the Monday of the week that the text names, as in "semana de 27/04" (week of 27 April)."""
-        said = _WEEK_OF.search(livre)
-        numbers = () if said is None else tuple(_run(livre, said.end()))[:1]
+        """Return the Monday of the week that the text names, as in "semana de 27/04" (week of 27 April), or as a range of
+        seven days from a Monday on: "furos 13 a 19/04".
+        """
+        said = _WEEK_OF.search(livre) if "semana" in livre else None
+        week = _SEVEN_DAYS.search(livre) if said is None else None
+        if week is not None and (int(week["a"]) - int(week["de"])) % 30 not in (4, 6, 5):
+            return None
+        start = said.end() if said is not None else week.start("de") if week is not None else None
+        numbers = () if start is None else tuple(_run(livre, start))
+        numbers = numbers if week is not None else numbers[:1]
         days = self._numeros(numbers).dias if numbers else ()
-        return days[0].data - timedelta(days=days[0].data.weekday()) if days else None
+        if not days or (week is not None and days[0].data.weekday() != 0):
+            return None
+        return days[0].data - timedelta(days=days[0].data.weekday())
 
     def ler(self, livre: str) -> Iterator[Dias]:
         at = 0
@@ -210,7 +222,7 @@ class Calendario:
             away = 0 if near["hoje"] else 2 if near["depois"] else 1
             return Dias(at, near.end(), (Dia(at, near.end(), self.hoje + timedelta(days=away)),))
         if (weekend := _WEEKEND.match(livre, at)) is not None:
-            saturday = Dia(at, weekend.end(), self._semana(5))
+            saturday = Dia(at, weekend.end(), self._semana(5, at))
             sunday = Dia(at, weekend.end(), saturday.data + timedelta(days=1))
             return Dias(at, weekend.end(), (saturday, sunday), frozenset((5, 6)), True)
         if (holiday := _HOLIDAY.match(livre, at)) is not None:
@@ -233,7 +245,7 @@ class Calendario:
             matches.append((each, named))
             end = each.end()
             if (until := _PRICE_UNTIL.search(livre, max(0, each.start() - 14), each.start())) is not None:
-                until_then = [Dia(each.start(), end, self._semana(day)) for day in range(named[0] + 1)]
+                until_then = [Dia(each.start(), end, self._semana(day, at)) for day in range(named[0] + 1)]
                 return Dias(until.start("ate"), end, tuple(until_then), frozenset(range(named[0] + 1)), solto=True)
             step = _SEP.match(livre, end)
             if step is None or _WEEKDAY.match(livre, step.end()) is None or _is_dated(livre, step.end()):
@@ -255,7 +267,7 @@ class Calendario:
         """
         month = month or self._mes_de_todas(said, livre)
         if month is None:
-            yield from (self._semana(each) for each in weekdays)
+            yield from (self._semana(each, said.start()) for each in weekdays)
             return
         first = self.hoje
         since = _SINCE.search(livre, said.end(), said.end() + 40)
@@ -277,13 +289,13 @@ class Calendario:
         every = _EVERY.search(livre, max(0, said.start() - 12), said.start())
         return _MESES[self.mes - 1] if every is not None and self.mes is not None else None
 
-    def _semana(self, weekday: int) -> date:
+    def _semana(self, weekday: int, at: int) -> date:
         """Return the next date of a weekday after today. If the message names a week ("semana que vem", "semana de
         27/04"), return the date in that week instead.
         """
         if self.segunda is not None:
             return self.segunda + timedelta(days=weekday)
-        if self.proxima_semana:
+        if self.proxima_semana is not None and at >= self.proxima_semana:
             return self.hoje + timedelta(days=7 - self.hoje.weekday() + weekday)
         return self.hoje + timedelta(days=(weekday - self.hoje.weekday() - 1) % 7 + 1)
 

@@ -65,7 +65,7 @@ _COMPLETE = re.compile(
 _WORKS_AT = re.compile(r"\b(?:trabalho|moro|estou|to) n[oa] $")
 _IS_OPEN = re.compile(r"[ *_:-]{0,3}(?:disponive(?:l|is)|abert[ao]|livres?|vag[ao]s?)\b")
 _CORRECTED = re.compile(
-    r"\b(?:corrigindo|correcao|corrijo|errata|retificando|retificacao|ops|na\sverdade|digo|alias|perdao|erro\smeu"
+    r"\b(?:corrigindo|correcao|corrijo|errata|retificando|retificacao|ops|opa|na\sverdade|digo|alias|perdao|erro\smeu"
     r"|(?:olhei|vi|botei|coloquei|falei|digitei)\serrado|errei|esperem|leia-se|melhor\sdizendo|quer\sdizer)\b"
 )
 # Parts of words. A text that contains none of them cannot match ``_CORRECTED`` and is not searched.
@@ -75,6 +75,7 @@ _CORRECTS = (
     "err",
     "retific",
     "ops",
+    "opa",
     "verdade",
     "digo",
     "alias",
@@ -86,6 +87,16 @@ _CORRECTS = (
 _NOT_AFTER = re.compile(r"[\s)]{0,2}nao(?=\s?(?:[,.;!\n]|$))")
 _NOT_BEFORE = re.compile(
     r"(?:(?:\be\s|[,(]\s?)nao\s(?:e\s|sera\s)?|(?:\A|[:;.!\n]\s?)nao\s(?:e|sera)\s)(?:mais\s)?(?:n?[oa]s?\s)?$"
+)
+# The same for days, which an author also denies inside a clause: "o plantão que postei não é 24/04".
+_DAY_NOT_BEFORE = re.compile(r"\bnao (?:e|eh|sera) (?:mais )?(?:n?[oa]s? )?$")
+# Matches a statement that Friday night has the price of the weekend: "sexta à noite é valor de fds".
+_FRIDAY_NIGHT = r"sex(?:ta)?(?:[ -]feira)?,? (?:a |de )?(?:noite|sn|noturno|n)\b"
+_WEEKEND = r"(?:fds|fim de semana)\b"
+_FRIDAY = re.compile(
+    rf"\b(?P<antes>{_FRIDAY_NIGHT} (?:ja )?(?:e|eh|conta|entra|vale|paga|considera)\b[^\n().;\d]{{0,20}}\b{_WEEKEND})"
+    rf"|\b{_WEEKEND}[ (,:]{{1,3}}(?P<depois>(?:ja |que )?"
+    rf"(?:conta|inclui|considera|com|a partir d[ae])\b(?: desde)?(?: [ao])? {_FRIDAY_NIGHT})"
 )
 _IS_NOT = re.compile(r" nao (?:e|era) ")
 _BUT_IS = re.compile("[éÉ]")
@@ -107,6 +118,7 @@ class Folha:
     contatos: tuple[Contato, ...]
     cidades: tuple[Cidade, ...]
     riscados: tuple[Marca, ...]
+    sexta_no_fds: bool  # whether the price of the weekend applies to Friday night
 
 
 def folha(
@@ -116,7 +128,10 @@ def folha(
     prices and contacts. The readers ignore the ranges in ``fora``, which are not part of a shift offer.
     """
     struck = tuple(Marca(each.start(), each.end()) for each in achados(_STRUCK, texto.plano, "~"))
-    livre = apagar(texto.plano, (*struck, *fora))
+    friday = tuple(
+        Marca(*each.span(each.lastgroup or 0)) for each in achados(_FRIDAY, texto.plano, "fds", "fim de semana")
+    )
+    livre = apagar(texto.plano, (*struck, *fora, *friday))
     phones = fones(livre)
     livre = apagar(livre, phones)
     livre = apagar(livre, ruido(livre))
@@ -160,6 +175,7 @@ def folha(
         riscados=struck,
         lugares=tuple(places),
         areas=tuple(specialities),
+        sexta_no_fds=bool(friday),
     )
 
 
@@ -260,6 +276,8 @@ def _sem_negados(texto: Texto, each: Dias) -> Dias | None:
 
 def _is_denied(plano: str, each: Marca) -> bool:
     before = _NOT_BEFORE.search(plano, max(0, each.inicio - 20), each.inicio)
+    if before is None and isinstance(each, Dias):
+        before = _DAY_NOT_BEFORE.search(plano, max(0, each.inicio - 20), each.inicio)
     return before is not None or _IS_NOT.match(plano, each.fim) is not None
 
 

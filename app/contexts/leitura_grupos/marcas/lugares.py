@@ -49,6 +49,10 @@ _BEFORE_TOWN = re.compile(
     rf"(?:^|[.!:] )[^\w\n]{{0,6}}(?P<nome>{_PROPER})[*_ ]{{0,3}}(?:\([^)\n]{{0,30}}\)[*_ ]{{0,3}})?[-–—,|/(]",
     re.MULTILINE,
 )
+# Matches a name at the start of a message, before its speciality or its days: "Vida Norte – cardio, qui 04/06".
+_AT_START = re.compile(
+    r"\A[*_ ]{0,3}(?P<nome>[A-ZÀ-Ý][\wÀ-ÿ']{2,}(?: (?:d[aeo]s? )?[A-ZÀ-Ý][\wÀ-ÿ']{2,}){1,3})[*_ ]{0,3}(?:[-–—,:(/]|\n)"
+)
 _AFTER_IN = re.compile(r"\b(?:n[oa]|empresa) (?P<nome>[A-ZÀ-Ý][\wÀ-ÿ']+(?: (?:d[aeo]s?|[A-ZÀ-Ý][\wÀ-ÿ']*)){1,4})")
 
 
@@ -443,11 +447,11 @@ class _Nomes:
 
     def sem_cabeca(self, rest: str) -> Iterator[Lugar]:
         """Yield place names that contain no word such as "hospital". They are found before a town ("Nefroclínica
-        Cerrado - Anápolis/GO") or after "no" ("quem assume no Santa Otília de Blumenau?"). Call this method only if the
-        message names no other place.
+        Cerrado - Anápolis/GO"), after "no" ("quem assume no Santa Otília de Blumenau?"), or at the start of the
+        message. Call this method only if the message names no other place.
         """
         seen: set[int] = set()
-        for pattern in (_BEFORE_TOWN, _AFTER_IN):
+        for pattern in (_BEFORE_TOWN, _AFTER_IN, _AT_START):
             for each in islice(pattern.finditer(self._texto.fonte), 8):
                 words = [word for word in self._palavras_da_fonte(*each.span("nome")) if self._is_free(word)]
                 while words and (words[-1].texto in LINKS or words[-1].texto in self._ends):
@@ -457,7 +461,7 @@ class _Nomes:
                 place = self.com_cidade(replace(self._sem_cidade(words), confianca=0.5))
                 town = self._vocabulario.cidades.em(words, 0)
                 proper = [word for word in words if word.texto not in LINKS]
-                is_long = pattern is _AFTER_IN and len(proper) > 1
+                is_long = pattern is not _BEFORE_TOWN and len(proper) > 1
                 if town is None and (is_long or place.cidade is not None):
                     seen.add(words[0].inicio)
                     yield place

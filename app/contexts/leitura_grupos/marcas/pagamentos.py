@@ -29,7 +29,7 @@ _DAY = re.compile(
     r"(?:(?:todo|no|ate|o|em|na|conta|sempre|via|pix|cooperativa|empresa|pj|pf|rpa|scp) ){0,3}"
     r"dia (?P<n>\d{1,2})(?!\d| {0,2}/ {0,2}\d| {0,2}de [jfmasond][a-z]{2})"
     r"|\btodo dia (?P<t>\d{1,2})(?!\d| {0,2}/)|\bdia (?P<s>\d{1,2}) do mes\b"
-    r"|\b(?:pj|pf|rpa|scp|pix)(?:,| ?[|/•-])? dia (?P<r>\d{1,2})(?= {0,2}(?:[.;\n]|$))",
+    r"|\b(?:pj|pf|rpa|scp|pix)(?:,| ?[|/•-])?(?: no| todo)? dia (?P<r>\d{1,2})(?= {0,2}(?:[.;\n]|$))",
     re.MULTILINE,
 )
 _PAID_ON = re.compile(
@@ -40,6 +40,10 @@ _PAID_ON = re.compile(
 _WEEKDAY = re.compile(
     r"\b(?:pix|pgto|pagto|pagamento|cai|receb[a-z]{1,8}|deposito) (?:(?:na|no|toda|todo|em|proxima|sempre) ){0,2}"
     r"(?:(?:segunda|terca|quarta|quinta|sexta|sabado|domingo)(?: {0,2}-? {0,2}feira)?|amanha)\b"
+)
+# Matches the day until which a doctor sends the invoice: "nota até dia 5".
+_INVOICE = re.compile(
+    r"\b(?:notas?(?: fiscal)?|nfs?e?)(?: deve ser enviada)? (?:ate|no|todo) (?:o )?dia \d{1,2}(?!\d| ?/)"
 )
 _RHYTHM = re.compile(r"\b(?:(?P<s>semanal(?:mente)?)|(?P<q>quinzenal(?:mente)?)|(?P<m>mensal(?:mente)?))\b")
 _PIX = re.compile(r"\bpix\b")
@@ -71,6 +75,7 @@ def pagamentos(livre: str) -> tuple[list[Pagamento], list[Marca]]:
     found = [*_regimes(livre), *_prazos(livre), *terms, *_meios(livre)]
     found.sort(key=_inicio)
     weekdays = [Marca(each.start(), each.end()) for each in achados(_WEEKDAY, livre, *_PAYS)]
+    weekdays += [Marca(each.start(), each.end()) for each in achados(_INVOICE, livre, "nota", "nf")]
     return found, [*terms, *weekdays]
 
 

@@ -47,7 +47,7 @@ _HOUR_BEFORE = re.compile(
     r"[ :=)*_-]{0,4}(?:r\$ {0,2})?$"
 )
 _NET = re.compile(r"[ (,]{0,2}(?:liquidos?|liq|livres?)\b")
-_NET_BEFORE = re.compile(r"\b(?:liquidos?|liq|livres?)[ :(]{0,2}$")
+_NET_BEFORE = re.compile(r"(?<!\d )\b(?:liquidos?|liq|livres?)[ :(]{0,2}$")
 _EXTRA = re.compile(
     r" {0,2}(?:de |do |da |p/? |para |pra )?(?:o )?(?:deslocamento|combustivel|ajuda|bonus|adicional"
     r"|diaria (?:de )?hotel|transporte|gasolina|alimentacao|hospedagem|uber|pedagio)"

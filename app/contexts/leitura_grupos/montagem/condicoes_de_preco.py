@@ -541,3 +541,19 @@ def horas_do(turno: Turno, periodo: Periodo) -> int:
 def por_plantao(preco: Preco, horas: int) -> Decimal:
     amount = (preco.reais * horas if preco.por_hora else preco.reais / preco.plantoes).quantize(Decimal("0.01"))
     return amount.to_integral_value() if amount == amount.to_integral_value() else amount
+
+
+def rivais(fitting: Sequence[Regra]) -> int:
+    """Return how many other prices have conditions as specific as those of the first applicable price."""
+    if len(fitting) < 2:
+        return 0
+    best = fitting[0].peso
+    return len({each.preco.reais for each in fitting if each.peso == best} - {fitting[0].preco.reais})
+
+
+def servem(scope: Sequence[Regra], target: Alvo) -> list[Regra]:
+    """Return the price rules that apply, most specific first. Among equally specific rules, the gross price comes
+    first, then the price that the message states first.
+    """
+    fitting = [each for each in scope if not each.preco.soma and (not each.condicoes or each.serve(target))]
+    return fitting if len(fitting) < 2 else sorted(fitting, key=lambda each: (-each.peso, each.preco.liquido))

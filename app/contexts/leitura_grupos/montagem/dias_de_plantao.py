@@ -74,7 +74,9 @@ def sem_manchete(folha: Folha, days: list[Dias]) -> list[Dias]:
     below = {day.data for each in rest for day in each.dias if each.semana}
     if head and head[0].dias and all(day.data in below for day in head[0].dias):
         return rest if not entre(folha.turnos, *linha_de(folha.texto.plano, head[0].inicio)) else days
-    if len(rest) < 3 or len(head[0].dias) < 4:
+    is_week = bool(rest) and 4 < len(head[0].dias) < 8 and head[0].dias[0].data.weekday() == 0
+    is_week = is_week and not entre(folha.turnos, *linha_de(folha.texto.plano, head[0].inicio))
+    if not (is_week and all(each.semana for each in rest)) and (len(rest) < 3 or len(head[0].dias) < 4):
         return days
     spanned = {day.data for day in head[0].dias}
     return rest if all(day.data in spanned for each in rest for day in each.dias) else days
@@ -103,14 +105,24 @@ def has_own_place(folha: Folha, each: Dias) -> bool:
 def begins_shift(folha: Folha, each: Dias) -> bool:
     """Return whether a weekday among dates is a separate day of a shift.
 
-    There are two cases. In the first, the weekday begins a line that has a shift but neither a date nor a price. In the
-    second, a shift directly follows the weekday, and another shift stands between each date of the line and the
-    weekday.
+    There are two cases. In the first, the weekday begins a line that has a shift but neither a date nor a price; a
+    price is allowed if a headline has the weekday's date: "sobrou do fds (08 e 09/08)". In the second, a shift directly
+    follows the weekday, and another shift stands between each date of the line and the weekday.
     """
     line = linha_de(folha.texto.plano, each.inicio)
     if BULLET.fullmatch(folha.texto.plano, line[0], each.inicio) and entre(folha.turnos, *line):
-        return not entre(folha.precos, *line) and all(other.solto for other in entre(folha.dias, *line))
+        is_free = not entre(folha.precos, *line) or _is_in_heading(folha, each)
+        return is_free and all(other.solto for other in entre(folha.dias, *line))
     for other in entre(folha.dias, *linha_de(folha.texto.plano, each.inicio)):
         if not other.solto and not entre(folha.turnos, other.fim, each.inicio):
             return False
     return bool(entre(folha.turnos, each.fim, each.fim + 5))
+
+
+def _is_in_heading(folha: Folha, each: Dias) -> bool:
+    """Return whether the first dates of the message are in a line without shifts, and include a weekday's date."""
+    first = next((other for other in folha.dias if not other.solto and other.dias), None)
+    if first is None or first.inicio > each.inicio:
+        return False
+    line = linha_de(folha.texto.plano, first.inicio)
+    return not entre(folha.turnos, *line) and line[1] < each.inicio and datas_de(each) <= datas_de(first)

@@ -276,9 +276,12 @@ def _herdeiros(head: Bloco, below: list[Bloco], is_headed: bool) -> list[Bloco]:
     for test, least in zip(tests, (2 if head.lugares or is_headed else 1, 2, 2), strict=True):
         if len(heirs := [each for each in below if test(each)]) >= least:
             return heirs
-    listed = [*takewhile(_e_so_um_turno, below)]
-    has_state = all(each.regras for each in listed) or any(each.fechados for each in listed)
-    return listed if len(listed) > 1 and has_state else []
+    for is_item in (_e_so_um_turno, _e_um_turno_e_sua_area):
+        listed = [*takewhile(is_item, below)]
+        has_state = all(each.regras for each in listed) or any(each.fechados for each in listed)
+        if len(listed) > 1 and has_state:
+            return listed
+    return []
 
 
 def _ha_outro_dia(found: list[Bloco], head: Bloco) -> bool:
@@ -294,6 +297,12 @@ def _e_so_um_turno(each: Bloco) -> bool:
     """Return whether a line has one shift, and at most its price and its state: "🌙 SN – R$ 1.600", "SN: coberto"."""
     stated = sum(bool(shift.periodo or shift.das) for shift in each.turnos)
     return stated == 1 and len(each.regras) < 2 and not (each.lugares or each.areas)
+
+
+def _e_um_turno_e_sua_area(each: Bloco) -> bool:
+    """Return whether a line has one shift with its speciality and its price: "UTI SN 2.100"."""
+    stated = sum(bool(shift.periodo or shift.das or shift.horas) for shift in each.turnos)
+    return stated == 1 and len(each.regras) == 1 and bool(each.areas) and not each.lugares
 
 
 def _com_dias(head: Bloco, heir: Bloco) -> Bloco:

@@ -5,7 +5,7 @@ it.
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
-from datetime import date, time
+from datetime import date, time, timedelta
 from decimal import Decimal
 from itertools import islice, product
 from operator import attrgetter
@@ -23,6 +23,8 @@ from app.contexts.leitura_grupos.montagem.condicoes_de_preco import (
     periodo_de,
     por_plantao,
     regras,
+    rivais,
+    servem,
 )
 from app.contexts.leitura_grupos.montagem.contato_da_vaga import Pessoas
 from app.contexts.leitura_grupos.montagem.linhas import Bloco, blocos
@@ -260,7 +262,17 @@ class _Montador:
             other = self._lugares(at) if self._blocos[at].dias is not None else self._blocos[at].lugares
             if other and {each.nome for each in own} != {each.nome for each in other}:
                 return ()
+            if at > place and self._ha_outro_lugar(place, at, own):
+                return ()
         return _fortes(self._blocos[at])
+
+    def _ha_outro_lugar(self, place: int, below: int, own: Sequence[Lugar]) -> bool:
+        """Return whether a block is the heading of days at another place, below the block ``place``."""
+        named = {each.nome for each in own}
+        headings = [each for each in self._blocos[place + 1 : below + 1] if each.lugares]
+        follows = self._blocos[below + 1 : below + 2]
+        is_other = bool(headings) and any(each.nome not in named for each in headings[-1].lugares)
+        return is_other and bool(follows) and follows[0].dias is not None
 
     def _subtitulo_fraco(self, above: int, place: int) -> Sequence[Area]:
         """Return a word that fits any doctor ("plantonista", doctor on shift) and stands alone on a line between a
@@ -352,7 +364,9 @@ class _Montador:
     ) -> VagaLida:
         holiday = self._feriado(day.data, block)
         speciality = self._padrao(where) if area is None or self._is_weak(area) else area.nome
-        target = Alvo(where.nome, where.cidade, speciality, day.data, shift.periodo, shift.horas, holiday)
+        target = Alvo(
+            where.nome, where.cidade, speciality, self._dia_do_preco(day, shift), shift.periodo, shift.horas, holiday
+        )
         price, kind, scope, rivals = self._valor(place, block, target)
         name, phone = self._pessoas.de(where, block)
         town = where.cidade_em or (where.inicio, where.fim)
@@ -375,6 +389,11 @@ class _Montador:
             contato_whatsapp=phone,
             derivacao=self._derivacao(block, (where, area, shift.marca), day, total, (scope, rivals)),
         )
+
+    def _dia_do_preco(self, day: Dia, shift: _Turno) -> date:
+        """Return the day whose price applies: the Saturday, if the message says that Friday night belongs to the weekend."""
+        is_weekend = self._folha.sexta_no_fds and day.data.weekday() == 4 and shift.periodo is Periodo.NOTURNO
+        return day.data + timedelta(days=1) if is_weekend else day.data
 
     def _derivacao(
         self, block: Bloco, marks: tuple[Marca | None, ...], day: Dia, total: int, price: tuple[int, int]
@@ -493,11 +512,11 @@ class _Montador:
         vacancy's own line), and how many other prices in this scope apply equally well.
         """
         for distance, scope in enumerate(self._escopos(place, block)):
-            fitting = _servem(scope, target)
+            fitting = servem(scope, target)
             if fitting:
                 chosen = fitting[0]
                 amount = por_plantao(chosen.preco, target.horas)
-                rivals = _rivais(fitting)
+                rivals = rivais(fitting)
                 sure = 1.0 if chosen.preco.certo else 0.8
                 where = self._folha.texto.trecho(chosen.preco.inicio, chosen.preco.fim)
                 fixed = Campo(ValorTipo.FIXO, where, sure)
@@ -570,14 +589,6 @@ def _lido(mark: Turno, length: int | None) -> _Turno:
     return _Turno(period, mark.das, mark.ate, horas_do(mark, period), mark)
 
 
-def _rivais(fitting: Sequence[Regra]) -> int:
-    """Return how many other prices have conditions as specific as those of the first applicable price."""
-    if len(fitting) < 2:
-        return 0
-    best = fitting[0].peso
-    return len({each.preco.reais for each in fitting if each.peso == best} - {fitting[0].preco.reais})
-
-
 def _alternativas(found: Sequence[Area], folha: Folha) -> list[Area]:
     """Keep only the first of several alternative specialities, because "clínico ou cirurgião" is one vacancy, which
     either of them may take.
@@ -587,11 +598,3 @@ def _alternativas(found: Sequence[Area], folha: Folha) -> list[Area]:
         for before, each in zip([None, *found], found, strict=False)
         if before is None or folha.texto.plano[before.fim : each.inicio].strip() != "ou"
     ]
-
-
-def _servem(scope: Sequence[Regra], target: Alvo) -> list[Regra]:
-    """Return the price rules that apply, most specific first. Among equally specific rules, the gross price comes
-    first, then the price that the message states first.
-    """
-    fitting = [each for each in scope if not each.preco.soma and (not each.condicoes or each.serve(target))]
-    return fitting if len(fitting) < 2 else sorted(fitting, key=lambda each: (-each.peso, each.preco.liquido))
