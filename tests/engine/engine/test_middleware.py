@@ -16,11 +16,19 @@ from batuta.errors import InvalidName
 from batuta.events import ExecutionEnded, JobsRegistered
 from batuta.middleware import Attempt, NewCalls, Proceed
 from batuta.testing import EventRecorder, FakeClock
+from tests.pacing import PacedClock
 
 
 @pytest.fixture
-def work(work_url: str, clock: FakeClock) -> Batuta:
-    return Batuta(work_url, timezone="UTC", clock=clock)
+def clock() -> PacedClock:
+    return PacedClock()
+
+
+@pytest.fixture
+def work(work_url: str, clock: PacedClock) -> Batuta:
+    made = Batuta(work_url, timezone="UTC", clock=clock)
+    clock.watch(made)
+    return made
 
 
 async def test_middleware_surrounds_tasks_stages_and_jobs_in_order(

@@ -13,6 +13,7 @@ from batuta import Batuta, TaskContext
 from batuta.errors import LoopGaveUp, StoreNotOpen, UnknownWord
 from batuta.events import ExecutionEnded, ItemsSettled, JobsRegistered
 from batuta.testing import EventRecorder, FakeClock
+from tests.pacing import PacedClock
 
 
 def build(url: str, clock: FakeClock | None = None) -> tuple[Batuta, EventRecorder]:
@@ -48,8 +49,9 @@ async def test_tasks_run_inside_the_block_and_the_database_closes_after_it(datab
 
 
 async def test_jobs_fire_inside_the_block(work_url: str) -> None:
-    clock = FakeClock()
+    clock = PacedClock()
     work, events = build(work_url, clock)
+    clock.watch(work)
 
     @work.job("* * * * *")
     async def ping() -> None: ...

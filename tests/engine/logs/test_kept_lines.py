@@ -17,6 +17,7 @@ from batuta.events import ExecutionEnded, JobsRegistered
 from batuta.runlog.lines import CUT, MOST_LINES, LogLine
 from batuta.testing import EventRecorder, FakeClock
 from batuta.web import create_api
+from tests.pacing import PacedClock
 
 LOG = logging.getLogger("shop")
 
@@ -82,8 +83,10 @@ async def test_lines_of_tasks_and_stages_are_kept_masked_with_their_traceback(da
         ]
 
 
-async def test_lines_of_a_job_are_kept(work_url: str, clock: FakeClock, events: EventRecorder) -> None:
+async def test_lines_of_a_job_are_kept(work_url: str, events: EventRecorder) -> None:
+    clock = PacedClock()
     async with program(work_url, clock=clock) as work:
+        clock.watch(work)
         work.events.subscribe(events)
 
         @work.job("* * * * *")
