@@ -9,7 +9,16 @@ from tests.julia.agendamentos.medir import acertos, autores, linhas_de
 # each author in turn.
 LEAST = 0.91
 # Lowest share for authors whose rows did not train the tagger.
-UNKNOWN = {"capixaba": 0.85, "onze": 0.93, "doze": 0.80, "treze": 0.97, "catorze": 0.96, "quinze": 0.96, "dezessete": 0.92, "dezoito": 0.96}
+UNKNOWN = {
+    "capixaba": 0.85,
+    "onze": 0.93,
+    "doze": 0.80,
+    "treze": 0.97,
+    "catorze": 0.96,
+    "quinze": 0.96,
+    "dezessete": 0.92,
+    "dezoito": 0.96,
+}
 
 
 @pytest.mark.parametrize("autor", autores())

@@ -34,11 +34,11 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
         if _INICIO.search(line.texto) is None:
             continue
         said = [(each, estado(dobrada(each["frase"]))) for each in _LEGENDA.finditer(line.texto)]
-        told = {_igual(each["sinal"]): meant is Tipo.ABERTA for each, meant in reversed(said) if meant is not None}
-        if _DIA.search(line.texto) is not None and len({*told.values()}) < 2:
+        explained = {_igual(each["sinal"]): meant is Tipo.ABERTA for each, meant in reversed(said) if meant is not None}
+        if _DIA.search(line.texto) is not None and len({*explained.values()}) < 2:
             continue
-        if told:
-            meanings = told | meanings
+        if explained:
+            meanings = explained | meanings
             legends.add(place)
     if len({*meanings.values()}) < 2:
         return found
