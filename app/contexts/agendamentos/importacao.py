@@ -108,10 +108,10 @@ class Importacao:
                 forma = folha.forma
             except Recusa as refused:
                 forma = str(refused.facts.get("forma", ""))
-                if chosen or not (used := await self._remembered(forma)):
+                if chosen or not (used := await self._read_columns(forma)):
                     raise
             else:
-                used = chosen or await self._remembered(forma)
+                used = chosen or await self._read_columns(forma)
                 if used == chosen:
                     yield folha, used
                     return
@@ -119,7 +119,7 @@ class Importacao:
             async with self._leitura.aberta(content, name, escolhidas=used) as folha:
                 yield folha, used
 
-    async def _remembered(self, forma: str) -> dict[str, str]:
+    async def _read_columns(self, forma: str) -> dict[str, str]:
         row = await self._database.one(self._queries.remembered, forma=forma) if forma else None
         return {} if row is None else dict(row["colunas"])
 

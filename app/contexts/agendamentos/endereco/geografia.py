@@ -90,11 +90,11 @@ def _atlas() -> _Atlas:
 def uf_de(texto: str) -> str | None:
     """Return a state's two-letter abbreviation (UF). The text may be the abbreviation or the state's name."""
     word = texto.strip(" .").upper()
-    return word if word in ESTADOS else _STATE_OF.get(_spelled_out(texto))
+    return word if word in ESTADOS else _STATE_OF.get(_expand(texto))
 
 
 @lru_cache(maxsize=512)
-def _spelled_out(texto: str) -> str:
+def _expand(texto: str) -> str:
     """Return the text in lower case without accents, with "S. Catarina" expanded to "santa catarina"."""
     words = " ".join(word.rstrip(".") for word in _plain_words(texto))
     return {
@@ -124,7 +124,7 @@ def cidades_de(words: tuple[str, ...]) -> tuple[Cidade, ...]:
     """
     found = _atlas().by_name.get(" ".join(word.rstrip(".") for word in words), ())
     if not found and len(words) > 1 and any(word in ABREVIADAS or word[-1] == "." for word in words):
-        found = _shortened(words)
+        found = _match_abbreviation(words)
     return found
 
 
@@ -149,11 +149,11 @@ def _cidade(texto: str, uf: str | None) -> Cidade | None:
     if not words:
         return None
     exact = _atlas().by_name.get(" ".join(word.rstrip(".") for word in words), ())
-    return _prefer(exact, uf) or _prefer_known(_shortened(tuple(words)), uf) or _match_mistyped(words, uf)
+    return _prefer(exact, uf) or _prefer_known(_match_abbreviation(tuple(words)), uf) or _match_mistyped(words, uf)
 
 
 @lru_cache(maxsize=4096)
-def _shortened(words: tuple[str, ...]) -> tuple[Cidade, ...]:
+def _match_abbreviation(words: tuple[str, ...]) -> tuple[Cidade, ...]:
     """Return the municipalities to which an abbreviation such as "Rib. Preto" may refer. Each word of the abbreviation
     must equal the corresponding word of the full name, be the beginning of that word, or be a usual abbreviation of
     that word. At least one word longer than three letters must be written in full.

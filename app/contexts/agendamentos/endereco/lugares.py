@@ -77,7 +77,7 @@ def lugares(planas: Sequence[str], pontos: Sequence[bool], antes: Sequence[str])
             other = best[j]
             if other is None or rank >= _KINDS.index(other.tipo):
                 best[j] = named
-    return ["" if nome is None else _said(nome, i, planas, antes) for i, nome in enumerate(best)]
+    return ["" if nome is None else _describe_place(nome, i, planas, antes) for i, nome in enumerate(best)]
 
 
 def _kind(words: Sequence[str], cities: Sequence[Cidade], written: set[str]) -> str:
@@ -103,7 +103,7 @@ def _state_or_city(nome: _Nome, found: Sequence[_Nome], planas: Sequence[str], w
     return "L"
 
 
-def _said(nome: _Nome, i: int, planas: Sequence[str], antes: Sequence[str]) -> str:
+def _describe_place(nome: _Nome, i: int, planas: Sequence[str], antes: Sequence[str]) -> str:
     place = "S" if nome.fim - nome.inicio == 1 else "B" if i == nome.inicio else "E" if i == nome.fim - 1 else "I"
     if nome.fim == len(planas):
         follows = "$"

@@ -192,7 +192,7 @@ def cabecalho_de(
     for number, linha in enumerate(linhas[:HEADER_WITHIN], start=1):
         found = _header(number, linha, escolhidas)
         if _missing(found) and parece_titulos(linha):
-            found = _guessed(found, linha, linhas[number:])
+            found = _guess_columns(found, linha, linhas[number:])
         if len(found.colunas) > (1 if best is None else len(best.colunas)):
             best = found
     return best if best is None or _missing(best) != ["data"] else _with_day(best, linhas, aba)
@@ -212,7 +212,7 @@ def _with_day(header: Cabecalho, linhas: Sequence[Sequence[Celula]], aba: str) -
     return header
 
 
-def _guessed(header: Cabecalho, linha: Sequence[Celula], below: Sequence[Sequence[Celula]]) -> Cabecalho:
+def _guess_columns(header: Cabecalho, linha: Sequence[Celula], below: Sequence[Sequence[Celula]]) -> Cabecalho:
     """Return the header with guessed columns for the fields that no title names. If fewer than three columns are known
     even then, return the header unchanged.
     """
@@ -354,7 +354,7 @@ def _next_header(
         return None
     known = _header(number, linha, lendo.aba.escolhidas)
     titles = sum(isinstance(valor, str) and campo_provavel(valor) is not None for valor in linha)
-    found = _guessed(known, linha, following if titles > 1 else ())
+    found = _guess_columns(known, linha, following if titles > 1 else ())
     if _missing(found._replace(dia=lendo.aba.header.dia)):
         return None
     for titulo in found.incertas:
