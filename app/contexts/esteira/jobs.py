@@ -2,20 +2,21 @@
 same row, because each claims a row before processing it.
 """
 
-from datetime import date, datetime, timedelta
-from typing import Final, Protocol
+from datetime import date, timedelta
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from app.contexts.esteira.metricas import Metricas
 from app.contexts.esteira.operacao import Operacao
 from app.contexts.esteira.saude import SaudeDosGrupos
 from app.contexts.grupos.api import Estagio
-from app.contexts.llm.service import Gasto
+from app.contexts.grupos.service import Grupos
+from app.contexts.llm.service import Custos
 from batuta import Done, Failed, Outcome, Partial
 from batuta.jobs import JobCall
 from batuta.kernel import Clock, Json
 from batuta.reasons import define
-from batuta.sql import Database, Transaction
+from batuta.sql import Database
 
 NUMBER_WANTED = define("numero_esperado", "{names}: expected a number from 1 to {most}")
 DAY_WANTED = define("dia_esperado", "data: expected a day such as 2026-03-11")
@@ -32,16 +33,6 @@ MOST: Final = 10_000
 CANARIO: Final = "Plantão de clínica médica no Hospital Canário Fictício, dia {dia:%d/%m/%Y}, das 19h às 7h, R$ 1.500"
 
 
-class Ensaio(Protocol):
-    async def ensaiar(self, transaction: Transaction, texto: str, dia: date, *, now: datetime) -> None: ...
-
-
-class Custos(Protocol):
-    """Returns how many queries the language models answered in a given period, and what these queries cost."""
-
-    async def no_dia(self, since: datetime, until: datetime) -> Gasto: ...
-
-
 class GroupJobs:
     def __init__(
         self,
@@ -49,7 +40,7 @@ class GroupJobs:
         operacao: Operacao,
         saude: SaudeDosGrupos,
         metricas: Metricas,
-        ensaio: Ensaio,
+        grupos: Grupos,
         custos: Custos,
         zone: ZoneInfo,
         clock: Clock,
@@ -58,7 +49,7 @@ class GroupJobs:
         self._operacao = operacao
         self._saude = saude
         self._metricas = metricas
-        self._ensaio = ensaio
+        self._grupos = grupos
         self._custos = custos
         self._zone = zone
         self._clock = clock
@@ -124,7 +115,7 @@ class GroupJobs:
         day, now = self._today(), self._clock.now()
         async with self._database.transaction() as transaction:
             text = CANARIO.format(dia=day + timedelta(days=1))
-            await self._ensaio.ensaiar(transaction, text, day, now=now)
+            await self._grupos.ensaiar(transaction, text, day, now=now)
         last = None if sinais.canario_em is None else sinais.canario_em.isoformat()
         details: dict[str, Json] = {"ultimo": last, "perdido": sinais.canario_perdido}
         if sinais.canario_perdido:

@@ -62,7 +62,7 @@ class ProcessIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessStatus:
+class OsProcess:
     pid: int
     state: str
     threads: int
@@ -78,7 +78,7 @@ class ProcessStatus:
 class Processes(Protocol):
     """Access to this kernel's process table, as far as this process's permissions allow."""
 
-    def status(self, pid: int) -> ProcessStatus | None:
+    def status(self, pid: int) -> OsProcess | None:
         """Return the status of a process, or None if it is not visible. Raises OSError if the status cannot be read."""
 
     def has(self, pid: int) -> bool:
@@ -86,9 +86,9 @@ class Processes(Protocol):
 
 
 class ProcFiles:
-    def status(self, pid: int) -> ProcessStatus | None:
+    def status(self, pid: int) -> OsProcess | None:
         try:
-            return ProcessStatus.parse((PROC / str(pid) / "stat").read_text(errors="replace"))
+            return OsProcess.parse((PROC / str(pid) / "stat").read_text(errors="replace"))
         except (FileNotFoundError, ProcessLookupError):
             return None
 
@@ -153,7 +153,7 @@ def short(owner: str) -> str:
 def _identity(pid: int) -> ProcessIdentity:
     host = socket.gethostname().replace(":", UNKNOWN).replace("/", UNKNOWN) or "localhost"
     try:
-        status = ProcessStatus.parse((PROC / "self" / "stat").read_text(errors="replace"))
+        status = OsProcess.parse((PROC / "self" / "stat").read_text(errors="replace"))
         kernel = (PROC / "sys/kernel/random/boot_id").read_text().strip(), _namespace("pid"), _time_namespace()
     except (OSError, ValueError, IndexError):
         return ProcessIdentity(host, pid, UNKNOWN, UNKNOWN)

@@ -12,8 +12,8 @@ import pytest
 
 from batuta.kernel import identity as module
 from batuta.kernel.identity import (
+    OsProcess,
     ProcessIdentity,
-    ProcessStatus,
     ProcFiles,
     Verdict,
     identity,
@@ -33,10 +33,10 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 class Kernel:
     """A simulated process table. ``hidden`` contains processes that exist but are missing from /proc."""
 
-    shown: dict[int, ProcessStatus | OSError] = field(default_factory=dict)
+    shown: dict[int, OsProcess | OSError] = field(default_factory=dict)
     hidden: set[int] = field(default_factory=set)
 
-    def status(self, pid: int) -> ProcessStatus | None:
+    def status(self, pid: int) -> OsProcess | None:
         match self.shown.get(pid):
             case OSError() as error:
                 raise error
@@ -48,7 +48,7 @@ class Kernel:
 
 
 def running(state: str = "S", threads: int = 1, started: str = OWNER.started) -> Kernel:
-    return Kernel({OWNER.pid: ProcessStatus(OWNER.pid, state, threads, started)})
+    return Kernel({OWNER.pid: OsProcess(OWNER.pid, state, threads, started)})
 
 
 @pytest.mark.parametrize("state", list("RSDTtIKWP"))
@@ -110,8 +110,8 @@ def test_owner_of_an_older_version_or_an_application_has_no_identity(text: str) 
 
 def test_start_time_is_read_behind_any_program_name() -> None:
     rest = "Z 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 2 0 106554 0 0"
-    status = ProcessStatus.parse(f"7 (we (ird) S 1) {rest}")
-    assert status == ProcessStatus(7, "Z", 2, "106554")
+    status = OsProcess.parse(f"7 (we (ird) S 1) {rest}")
+    assert status == OsProcess(7, "Z", 2, "106554")
 
 
 def test_two_owners_of_one_process_differ_and_show_host_and_pid() -> None:
