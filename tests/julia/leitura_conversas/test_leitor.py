@@ -47,6 +47,18 @@ def test_work_talk_is_not_an_opt_out(texto: str) -> None:
     assert ler(texto).opt_out is OptOut.NAO
 
 
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "Ana Paula", "ANA PAULA", "Maria Clara Souza", "Dra. Ana", "Dra Ana Paula Costa", "Drª Ana", "Dr. Marcos Vinícius",
+        "Sou a Dra. Ana Paula", "aqui é a Dra. Carla", "Meu nome é Ana Paula", "att Dra. Ana Paula", "Paulo", "sou eu", "opção 2",
+        "xxx", "good morning",
+    ],
+)  # fmt: skip
+def test_a_name_or_another_short_text_is_not_an_opt_out(texto: str) -> None:
+    assert ler(texto).opt_out is OptOut.NAO
+
+
 def test_quoted_words_are_another_persons() -> None:
     assert ler('"para sair da lista responda SAIR" que isso?').opt_out is OptOut.NAO
     assert ler("> não me mande mais mensagens\nquem escreveu isso?").opt_out is OptOut.NAO
