@@ -90,11 +90,18 @@ async def _simulate(
     }
     lively = Comportamento(conversation=True, group_messages_per_minute=6)
     clock, grace = SystemClock(), timedelta(seconds=5)
-    app = create_app(clock, at_rest=lively, webhook=webhook, instances=[LISTENER, *MORE_SENDERS])
+    app = create_app(clock, seed=new_seed(clock), at_rest=lively, webhook=webhook, instances=[LISTENER, *MORE_SENDERS])
     loops = keeper(app, clock)
     if is_shown:
         loops.add(_demonstration(settings, clock), LOOP)
     await asyncio.gather(serve(app, listening, stop, grace), loops.run(stop, grace))
+
+
+def new_seed(clock: Clock) -> int:
+    """Return a seed for the simulated gateway. The seed determines the ids of its messages, so each start needs a new
+    one: the database may contain messages from an earlier start.
+    """
+    return int(clock.now().timestamp() * 1000)
 
 
 async def _simulate_telegram(settings: Settings, where: tuple[str, int, str], stop: asyncio.Event) -> None:

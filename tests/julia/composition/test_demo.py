@@ -4,11 +4,13 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from app.composition.development.demo import FIRST_NUMBER, is_free, planilha_de_demonstracao
-from app.composition.development.simulator import SIMULATED
+from app.composition.development.simulator import SIMULATED, new_seed
 from app.composition.envio import hours
 from app.settings import Settings
 from batuta.config import load_settings
 from batuta.stores.sql.database import Database
+from batuta.testing import FakeClock
+from simulador.evolution.gateway import Evolution
 from tests.julia.tables import add_doctor, write
 
 ZONE = ZoneInfo("America/Sao_Paulo")
@@ -44,3 +46,14 @@ def test_appointments_of_the_demonstration_are_of_the_next_two_weeks() -> None:
     _, *lines = planilha_de_demonstracao(today).decode().splitlines()
     days = {datetime.strptime(line.split(";")[2], "%d/%m/%Y").date() for line in lines}
     assert days == {today + timedelta(days=n) for n in range(15)}
+
+
+def test_restarted_simulator_repeats_no_message_id(clock: FakeClock) -> None:
+    def first_id() -> str:
+        evolution = Evolution(clock, seed=new_seed(clock))
+        (instance,) = evolution._instances.values()
+        return evolution.vida.new_id(instance, "5511900000001@s.whatsapp.net")
+
+    before = first_id()
+    clock.step(timedelta(seconds=1))
+    assert first_id() != before
