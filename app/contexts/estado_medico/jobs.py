@@ -12,20 +12,18 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from app.contexts.comum.prazo import OUT_OF_TIME, must_stop
 from app.contexts.estado_medico.model import DAY, LOST_AFTER, CicloDeVida, Permissao, Queda, queda_de
 from app.contexts.estado_medico.service import state_queries
 from app.contexts.operacao.service import Eventos
 from batuta import Done, Outcome, Partial
 from batuta.jobs import JobCall
 from batuta.kernel import Clock, Ids
-from batuta.reasons import define
 from batuta.sql import Database, Query, Row, Transaction
 
-OUT_OF_TIME = define("estados_sem_tempo", "the time limit was reached; the next run continues")
 PAGE: Final = 500
 # A step ends at the deadline of the job or after this many pages, whichever comes first.
 MOST_PAGES: Final = 10_000
-MARGIN_SECONDS: Final = 10
 FIRST: Final = str(UUID(int=0))
 
 
@@ -53,7 +51,7 @@ class Manutencao:
         for name, step in steps.items():
             after: str | None = FIRST
             for _ in range(MOST_PAGES):
-                if (call.deadline - self._clock.now()).total_seconds() < MARGIN_SECONDS:
+                if must_stop(call, self._clock.now()):
                     return Partial(OUT_OF_TIME(), items=sum(counted.values()), result={**counted})
                 changed, after = await step(after or FIRST, self._clock.now())
                 counted[name] += changed

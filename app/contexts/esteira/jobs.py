@@ -6,6 +6,7 @@ from datetime import date, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from app.contexts.comum.prazo import MARGIN
 from app.contexts.esteira.metricas import Metricas
 from app.contexts.esteira.operacao import Operacao
 from app.contexts.esteira.saude import SaudeDosGrupos
@@ -24,8 +25,6 @@ DAYS_WANTED = define("dias_esperados", "desde and ate: expected days such as 202
 CANARY_LOST = define("canario_perdido", "the last canary did not reach the end of the pipeline")
 STAGE_WANTED = define("estagio_esperado", "estagio: expected one of {stages}; limite: a number from 1 to {most}")
 
-# A job starts no further batch if less than this time remains before its deadline.
-MARGIN: Final = timedelta(seconds=10)
 MOST: Final = 10_000
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from app.contexts.comum.fila import Fila
+from app.contexts.comum.prazo import OUT_OF_TIME, must_stop
 from app.contexts.comum.saude import report_count
 from app.contexts.gatilhos.model import (
     DOCTORS_PER_VACANCY,
@@ -35,13 +36,11 @@ from batuta import Done, Outcome, Partial
 from batuta.health import QUEUES, Check, Report, Severity
 from batuta.jobs import JobCall, JobHandler
 from batuta.kernel import Clock, Json, dataclass
-from batuta.reasons import define, prefix_of
+from batuta.reasons import prefix_of
 from batuta.sql import Database, Query, Row, Transaction, load_queries
 
-OUT_OF_TIME = define("gatilho_sem_tempo", "the time limit was reached; the next run continues")
 WEEK: Final = timedelta(days=7)
 EXAMPLES: Final = 20
-MARGIN_SECONDS: Final = 10
 
 
 RulesNow = Callable[[Any, str | None, str | None], Awaitable[RegrasDeEnvio]]
@@ -120,7 +119,7 @@ class Gatilhos:
         offered: list[str] = []
         without, taken, done = 0, 0, 0
         for row in selected.escolhidos:
-            if (call.deadline - self._parts.clock.now()).total_seconds() < MARGIN_SECONDS:
+            if must_stop(call, self._parts.clock.now()):
                 break
             doctors = await self._offer(str(row["id"]))
             done += 1

@@ -8,6 +8,7 @@ act on the same hand-off twice.
 from datetime import datetime, timedelta
 from typing import Final
 
+from app.contexts.comum.prazo import OUT_OF_TIME, must_stop
 from app.contexts.comum.saude import report_count
 from app.contexts.handoffs.model import PrazosDoHandoff, Status, Via, lembrete_devido
 from app.contexts.handoffs.service import Handoffs
@@ -15,11 +16,8 @@ from batuta import Done, Outcome, Partial
 from batuta.health import JOBS_AND_WORKERS, Check, Report, Severity
 from batuta.jobs import JobCall
 from batuta.kernel import Json
-from batuta.reasons import define
 from batuta.sql import Row
 
-OUT_OF_TIME = define("handoffs_sem_tempo", "the time limit was reached; the next run continues")
-MARGIN: Final = timedelta(seconds=10)
 SISTEMA: Final = "sistema"
 EXPIRED_REASON: Final = "prazo_vencido"
 VACANCY_REASON: Final = "vaga_nao_espera"
@@ -40,7 +38,7 @@ class ProcessarHandoffs:
         rows = await parts.database.all(queries.pending)
         is_on, counted = await self._handoffs.is_on(parts.database), dict.fromkeys(FIGURES, 0)
         for row in rows:
-            if parts.clock.now() >= call.deadline - MARGIN:
+            if must_stop(call, parts.clock.now()):
                 return Partial(OUT_OF_TIME(), items=_items(counted), result=_figures(rows, counted))
             if (done := await self._process(row, is_on=is_on)) is not None:
                 counted[done] += 1

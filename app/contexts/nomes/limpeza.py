@@ -1,9 +1,10 @@
 """Delete hospitals that the pipeline created by mistake: their text is not a name, and no row refers to them."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from app.contexts.comum.prazo import must_stop
 from app.contexts.nomes.dicionario import Dicionario
 from app.contexts.nomes.nomes import pode_ser_nome
 from batuta import Done, Outcome, Partial
@@ -16,7 +17,6 @@ OUT_OF_TIME = define("faltou_tempo", "the time limit was reached before all name
 
 PAGE: Final = 200
 MOST_PAGES: Final = 500
-MARGIN: Final = timedelta(seconds=10)
 ACTOR: Final = "limpeza_hospitais"
 
 
@@ -49,7 +49,7 @@ class Limpeza:
             if len(rows) < PAGE:
                 break
             after = rows[-1]["id"]
-            if self._clock.now() >= call.deadline - MARGIN:
+            if must_stop(call, self._clock.now()):
                 return Partial(OUT_OF_TIME(), items=deleted, result=_counts(looked, deleted))
         return Done(items=deleted, result=_counts(looked, deleted))
 

@@ -1,19 +1,14 @@
 """Scheduled housekeeping jobs."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
+from app.contexts.comum.prazo import OUT_OF_TIME, must_stop
 from batuta import Done, Outcome, Partial
 from batuta.jobs import JobCall
 from batuta.kernel import Clock, Json
-from batuta.reasons import define
 from batuta.sql import Retention, prune_all
-
-OUT_OF_TIME = define("tempo_esgotado", "the time limit was reached; the next run continues")
-
-# Shortest remaining time in which a further batch is started.
-MARGIN = timedelta(seconds=10)
 
 
 class Beats(Protocol):
@@ -37,7 +32,7 @@ class Upkeep:
         """Delete rows after their retention, and continue the erasure of people's data. The result counts the deleted
         rows of each table.
         """
-        pruned = await prune_all(self._retentions, lambda: call.deadline - self._clock.now() >= MARGIN)
+        pruned = await prune_all(self._retentions, lambda: not must_stop(call, self._clock.now()))
         result: dict[str, Json] = {"linhas": {**pruned.by_table}}
         if not pruned.is_all:
             return Partial(OUT_OF_TIME(), items=pruned.rows, result=result)

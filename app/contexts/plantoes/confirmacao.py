@@ -13,6 +13,7 @@ from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+from app.contexts.comum.prazo import OUT_OF_TIME, must_stop
 from app.contexts.comum.saude import report_count
 from app.contexts.plantoes.horario import Turno, turno_de
 from app.contexts.plantoes.model import VENCIDA
@@ -25,13 +26,11 @@ from batuta.reasons import define
 from batuta.sql import Database, Query, load_queries
 
 BUFFER_WANTED = define("buffer_horas", "buffer_horas must be a whole number from 0 to {most}")
-OUT_OF_TIME = define("plantoes_sem_tempo", "the time limit was reached; the next run continues")
 SISTEMA: Final = "sistema"
 BUFFER: Final = timedelta(hours=2)
 MOST_BUFFER_HOURS: Final = 168
 PAGE: Final = 500
 MOST_PAGES: Final = 1000
-MARGIN: Final = timedelta(seconds=10)
 # Maximum number of ids in the job's result. The count has no limit.
 SHOWN: Final = 200
 # Time in which an operator should confirm a shift.
@@ -77,7 +76,7 @@ class Confirmacao:
         for step in _passos(buffer):
             made = changed.setdefault(step.para, [])
             for id in await self._list_due(step):
-                if self._clock.now() >= call.deadline - MARGIN:
+                if must_stop(call, self._clock.now()):
                     return Partial(OUT_OF_TIME(), items=_count(changed), result=_figures(changed))
                 if await self._take(id, step):
                     made.append(id)

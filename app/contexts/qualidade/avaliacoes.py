@@ -12,6 +12,7 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from app.contexts.comum.prazo import OUT_OF_TIME
 from app.contexts.llm.service import (
     MODEL_HELD,
     Calou,
@@ -51,7 +52,6 @@ MOST_UNREAD: Final = 3
 MARGIN: Final = timedelta(seconds=40)
 BEST: Final = 10
 LONGEST_CORRECTION: Final = 500
-OUT_OF_TIME = define("avaliacoes_sem_tempo", "the time limit was reached; the next run continues")
 REMAINING = define(
     "avaliacoes_restantes", "{count} conversations remain: `batuta run avaliar_conversas_pendentes` continues"
 )

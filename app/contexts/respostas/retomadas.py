@@ -8,6 +8,7 @@ sent, or when it is certain that it will not be sent.
 from datetime import datetime, timedelta
 from typing import Final
 
+from app.contexts.comum.prazo import OUT_OF_TIME, must_stop
 from app.contexts.comum.saude import report_count
 from app.contexts.conversas.api import MotivoDaPendencia
 from app.contexts.leitura_conversas.api import ler
@@ -23,9 +24,7 @@ from batuta.reasons import define
 from batuta.sql import Database, Row, Transaction
 
 CLOSED = define("retomadas_fora_do_horario", "messages that arrive outside the sending hours are answered within them")
-OUT_OF_TIME = define("retomadas_sem_tempo", "the time limit was reached; the next run continues")
 REMOVED: Final = "[removido]"
-MARGIN: Final = timedelta(seconds=10)
 # Messages that the job has not answered within this time, weekends included, are reported.
 LATE: Final = timedelta(hours=72)
 
@@ -45,7 +44,7 @@ class Retomadas:
             return Skipped(CLOSED())
         counted: dict[str, int] = {}
         for row in await self._database.all(self._respostas.queries.waiting):
-            if self._clock.now() >= call.deadline - MARGIN:
+            if must_stop(call, self._clock.now()):
                 return Partial(OUT_OF_TIME(), items=sum(counted.values()), result=_figures(counted))
             if (done := await self._resume(str(row["conversa_id"]), str(row["cliente_id"]))) is not None:
                 counted[done] = counted.get(done, 0) + 1

@@ -1,0 +1,15 @@
+"""The end of a job's time: a job stops before its deadline, so that its answer arrives in time."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from batuta.jobs import JobCall
+from batuta.reasons import define
+
+OUT_OF_TIME = define("tempo_esgotado", "the time limit was reached; the next run continues")
+MARGIN: Final = timedelta(seconds=10)
+
+
+def must_stop(call: JobCall, now: datetime) -> bool:
+    """Return whether the job must leave its remaining work to its next run."""
+    return now >= call.deadline - MARGIN
