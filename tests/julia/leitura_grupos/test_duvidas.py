@@ -40,6 +40,10 @@ def test_message_without_a_doubt_is_certain() -> None:
         "O plantão do HTN NÃO é dia 11, é noite de 12/08, clínico, 1.500",
         # the line says that its shift is taken, in words that the rules do not read
         "HTN clínico 1.500\n11/08 SN (garantido)",
+        # the lines begin with different signs that no legend explains
+        "HTN clínico 1.400\n◇ 11/08 SN\n◆ 12/08 SN\n◇ 13/08 SD",
+        # a table that the rules do not read
+        "HTN clínico 1.400\n10/08 11/08\nSD . *\nSN * .",
         # the stated number of shifts is another one
         "HTN clínico 1.500, quatro plantões:\n11/08 SN\n12/08 SN\n13/08 SN",
         # the shift is divided, and the author keeps a part

@@ -28,6 +28,12 @@ _TAKEN = re.compile(
     r"\b(?:(?:reservad|ocupad|garantid|preenchid|cobert|lotad|resolvid|tomad|realizad|escalad)[oa]s?"
     r"|complet[oa]s?(?= ?(?:[),.;\n]|$))|okay|ok|pegou|pegaram|peguei|(?:ja )?e meu|comigo|tem interessad[oa])\b"
 )
+# Matches a row that has a shift and at least two signs: "SD . *".
+_UNREAD_ROW = re.compile(
+    r"^[^\w\n]{0,4}(?:s[dn]|diurno|noturno|manha|tarde|noite|[dn])\b(?:[ |:]{1,8}(?:[^\w\s|:]|x|ok)){2,40}[ |]{0,8}$",
+    re.MULTILINE,
+)
+_SIGN = re.compile(r"[ \t*_]{0,4}(\[ ?\S? ?\]|\( ?\S? ?\)|[^\w\s*_~'\"(-])")
 _NUMBERS = {
     "dois": 2,
     "duas": 2,
@@ -55,13 +61,14 @@ def contraditorias(folha: Folha, vagas: Sequence[VagaLida]) -> frozenset[int]:
     - The vacancy's line has a word for a taken shift that no rule matched.
     - The vacancy is at the second of two alternative places.
     - Only a weekday names the vacancy's day, and all written days are in later weeks.
-    - The message states another number of shifts.
+    - The message states another number of shifts, has a row of a table that no rule read, or marks the lines of its
+      vacancies with different signs that no legend explains.
     - A line has several places and several shifts, and each place was combined with each shift.
     """
     found = set(_de_outro_preco(folha, vagas)) if len(folha.precos) > 1 else set()
     found.update(at for at, each in enumerate(vagas) if _is_taken(folha, each) or _is_alternative(folha, each))
     found.update(_antes_dos_escritos(folha, vagas))
-    if _has_other_count(folha, vagas):
+    if _has_other_count(folha, vagas) or _UNREAD_ROW.search(folha.texto.plano) or _has_other_signs(folha, vagas):
         return frozenset(range(len(vagas)))
     lines: dict[tuple[int, int], list[int]] = {}
     for at, each in enumerate(vagas):
@@ -139,6 +146,18 @@ def _antes_dos_escritos(folha: Folha, vagas: Sequence[VagaLida]) -> Iterator[int
         assert each.derivacao is not None
         if first is not None and each.derivacao.de_semana and each.data.valor < first - timedelta(days=7):
             yield at
+
+
+def _has_other_signs(folha: Folha, vagas: Sequence[VagaLida]) -> bool:
+    """Return whether the lines of the vacancies begin with different signs, such as "◇" and "◆"."""
+    texto = folha.texto
+    lines = {each.derivacao.do_bloco for each in vagas if each.derivacao is not None}
+    signs = set()
+    for start, end in lines if 1 < len(lines) < 60 else ():
+        at = texto.fonte.rfind("\n", 0, texto.trecho(start, max(start + 1, end))[0]) + 1
+        found = _SIGN.match(texto.fonte, at)
+        signs.add("" if found is None else found[1])
+    return len(signs - {""}) > 1
 
 
 def _has_other_count(folha: Folha, vagas: Sequence[VagaLida]) -> bool:
