@@ -30,7 +30,8 @@ NEW_FOR = 1.0
 # File descriptors for purposes other than client connections: databases, logs, listening sockets.
 RESERVED_FILES = 100
 _ERRORS_ONLY = logging.getLogger("uvicorn.error.requests")
-_ERRORS_ONLY.setLevel(logging.ERROR)
+# A filter, because a configuration of the logs after this import resets the level.
+_ERRORS_ONLY.addFilter(lambda record: record.levelno >= logging.ERROR)
 
 
 def make_limited_protocol(

@@ -1,4 +1,5 @@
 import asyncio
+import importlib
 import io
 import logging
 import os
@@ -277,3 +278,12 @@ def test_repeated_line_of_the_event_loop_is_written_once_a_second() -> None:
     lines = [line["event"] for line in json_lines(stream)]
     assert 2 <= len(lines) <= 6  # one more line for each second that passes during the test
     assert "another text" in lines
+
+
+def test_warnings_about_malformed_requests_stay_hidden_after_a_new_configuration() -> None:
+    importlib.import_module("batuta.web.connections")
+    logger = logging.getLogger("uvicorn.error.requests")
+    with logging_to(stream := io.StringIO(), "json"):
+        logger.warning("Unsupported upgrade request.")
+        logger.error("Exception in ASGI application")
+    assert [line["event"] for line in json_lines(stream)] == ["Exception in ASGI application"]
