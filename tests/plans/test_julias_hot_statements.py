@@ -71,7 +71,7 @@ async def test_campaign_progress_reads_only_the_rows_of_the_campaign(full: Datab
         Alcance(full.dialect)._queries,
     )
     now, id = clock.now(), "00000001-0000-7000-8000-000000000000"
-    assert "fila_mensagens_of_campaign" in await plan(full, campaigns.messages, id=1)
+    assert "fila_mensagens_of_campaign" in await plan(full, campaigns.messages, id=1, held=None)
     assert "campanha_destinatarios" in await plan(full, campaigns.recipients, id=1)
     of_batch = batch_queries(full.dialect)
     for query in (of_batch.unfinished, of_batch.counts):
