@@ -24,11 +24,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     result = yield
     if item.stash.get(_FAILED, False):
-        _collect_leaks()
+        collect_leaks()
     return result
 
 
-def _collect_leaks() -> None:
+def collect_leaks() -> None:
+    """Close the connections that no code refers to, without a warning."""
     # these variables hold the frames of the failed test
     for name in ("last_type", "last_value", "last_traceback", "last_exc"):
         vars(sys).pop(name, None)

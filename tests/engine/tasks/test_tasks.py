@@ -29,6 +29,7 @@ from batuta.tasks.registry import TaskStatus
 from batuta.tasks.service import ThreadWatch
 from batuta.tasks.task import MAX_STUCK_THREADS, TaskContext
 from batuta.testing import EventRecorder, FakeClock
+from tests.leaks import collect_leaks
 
 
 @pytest.fixture(params=["sql", "arq"])
@@ -86,6 +87,8 @@ async def arq_working(work: Batuta) -> AsyncIterator[None]:
         running.cancel()
         await asyncio.gather(running, *worker.tasks.values(), return_exceptions=True)
         await pool.aclose(close_connection_pool=True)
+        del running
+        collect_leaks()  # a cancelled ARQ worker loses a connection that it was opening
 
 
 async def ended(
