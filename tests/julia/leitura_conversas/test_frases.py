@@ -42,6 +42,8 @@ FLOORS = {
     "at": (0.99, 0.0),
     "au": (0.882, 0.02),
     "av": (1.0, 0.03),
+    "ay": (0.99, 0.0),
+    "az": (1.0, 0.0),
 }
 # Of the texts that are read as certo, the largest share that may not be an opt-out.
 WRONGLY_CERTAIN = 0.005
