@@ -2,8 +2,8 @@
 
 ``Batcher`` combines the calls made in one event-loop iteration into one call, without a delay. ``Gatherer`` combines
 the calls that arrive while an earlier call is running; a single call runs immediately. If the combined call raises an
-error or returns no result for an element, the batcher calls again for that element alone. So a faulty element does not
-fail the other elements.
+error, or returns no result for one of the calls, that call is repeated alone. So a faulty call does not fail the
+others.
 """
 
 import asyncio
@@ -25,8 +25,9 @@ class Batcher(Generic[Asked, Answer]):
         together: Callable[[Sequence[Asked]], Coroutine[Any, Any, Sequence[Answer | None]]],
         alone: Callable[[Asked], Coroutine[Any, Any, Answer]],
     ) -> None:
-        """Create a batcher. ``together`` returns one result per element, in the order of the elements. If a result is
-        None, the batcher calls ``alone`` with that element.
+        """Create a batcher, which combines the calls made in one event-loop iteration. ``together`` receives the
+        arguments of these calls and returns one result per argument, in the same order. For each argument whose result
+        is None, the batcher calls ``alone``.
         """
         self._together = together
         self._load_one = alone
@@ -63,8 +64,9 @@ class Gatherer(Generic[Asked, Answer]):
     def __init__(
         self, together: Callable[[Sequence[Asked]], Coroutine[Any, Any, Sequence[Answer]]], most: int = 500
     ) -> None:
-        """Create a gatherer. ``together`` receives at most ``most`` elements and returns one result per element, in the
-        same order.
+        """Create a gatherer, which combines the calls that arrive while an earlier call is running. ``together``
+        receives the arguments of the combined calls, at most ``most``, and returns one result per argument, in the same
+        order.
         """
         self._together = together
         self._most = most
@@ -88,7 +90,9 @@ class Gatherer(Generic[Asked, Answer]):
             return (await self._together([one]))[0]
 
     def _go_on(self) -> None:
-        """Start the next call with the waiting elements, except elements whose caller was cancelled."""
+        """Start the next combined call. It includes the waiting calls, at most ``most``, except calls whose caller was
+        cancelled.
+        """
         waiting = [each for each in self._waiting if not each[1].done()]
         now, self._waiting = waiting[: self._most], waiting[self._most :]
         self._is_busy = bool(now)

@@ -198,7 +198,9 @@ class ShutdownPhase(Event):
 
 
 class LoopEnded(Event):
-    """A loop ended at shutdown. ``drained`` is False if the deadline interrupted its tick or its drain, or if its drain failed."""
+    """A loop ended at shutdown. ``drained`` is False if the deadline interrupted the loop's tick or its drain, or if
+    its drain failed.
+    """
 
     loop: str
     drained: bool
@@ -285,7 +287,7 @@ class ExecutionEnded(Event):
 
 
 class ExecutionCrashed(Event):
-    """The target of a run raised an unexpected error."""
+    """An unexpected error occurred while a job's run was executed or while its outcome was stored."""
 
     job: str
     error: BaseException
@@ -334,7 +336,9 @@ class FireExplained(Event):
 
 
 class TimetableActivated(Event):
-    """From now on the schedules of this release fire. ``before`` is the previously active timetable, if any."""
+    """A release's timetable became active: from now on the jobs and schedules of this release fire. ``before`` is the
+    timetable that was active until now, if any.
+    """
 
     timetable: str
     before: str | None
@@ -430,8 +434,8 @@ class ItemLost(Event):
 
 
 class TaskThreadsStuck(Event):
-    """``stuck`` threads are still running this task although its time limit has passed. The event is emitted when this
-    number changes.
+    """Threads of a task are still running although the task's time limit has passed. ``stuck`` is the number of these
+    threads; the event is emitted when this number changes.
     """
 
     task: str
@@ -478,7 +482,9 @@ class AlertSent(Event):
 
 
 class AlertFailed(Event):
-    """A sink did not accept an alert. The engine retries the delivery up to a limit."""
+    """A receiver of alerts, such as Slack, did not accept an alert. The engine repeats the delivery a limited number of
+    times.
+    """
 
     cause: str
     sink: str
@@ -534,7 +540,7 @@ class Fanout:
         self._subscribers.remove(subscriber)
 
     def has(self, *kinds: type) -> bool:
-        """Return whether any subscriber is an instance of one of these classes."""
+        """Return whether any subscriber is an instance of one of the classes ``kinds``."""
         return any(isinstance(each, kinds) for each in self._subscribers)
 
     def emit(self, event: Event) -> None:

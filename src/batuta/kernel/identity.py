@@ -2,7 +2,8 @@
 
 A lease owner is ``host:pid:started:place:random``. ``started`` is the process's start time according to the kernel
 (clock ticks since boot). ``place`` is a digest of the boot id, the pid namespace and the time namespace. If the kernel
-does not provide them (macOS, or a ``/proc`` from another pid namespace), ``started`` and ``place`` are ``-``.
+does not provide these values (as on macOS, or with a ``/proc`` from another pid namespace), ``started`` and ``place``
+are ``-``.
 
 A process can prove that another process is dead only if both have the same host and place. The proof comes from the
 kernel's process table and is one of three facts: no process has the pid, the process with the pid has another start
@@ -43,7 +44,7 @@ class ProcessIdentity:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Parse an identity or a lease owner; return None if the text is neither."""
+        """Parse the text of a process identity or a lease owner. Return None if the text is neither."""
         parts = text.split(":")
         if len(parts) not in (4, 5) or not parts[1].isdecimal():
             return None
@@ -132,7 +133,9 @@ def identity() -> ProcessIdentity:
 
 
 def make_owner(ids: Ids) -> str:
-    """Create a lease owner for this process. The owner is unique, even if a later process has the same host and pid."""
+    """Create the text that names this process as the owner of leases. The text is unique, even if a later process has
+    the same host and pid.
+    """
     return f"{identity()}:{ids.new()}"
 
 

@@ -48,7 +48,7 @@ class SilenceDetector(Generic[Key]):
     """Measures with the monotonic clock how long a lease has been unchanged, so that a wrong wall clock has no effect.
 
     The key of a lease contains every value that a renewal changes. Each call of ``look`` adds at most ``longest_look``
-    to the measured time: a longer pause may mean that the machine was suspended, and the lease holder with it.
+    to the measured time: a longer pause may mean that the machine, including the lease holder, was suspended.
     """
 
     def __init__(self, longest_look: timedelta) -> None:
@@ -57,8 +57,8 @@ class SilenceDetector(Generic[Key]):
         self._looked_at: float | None = None
 
     def look(self, keys: Collection[Key], monotonic: float) -> Mapping[Key, timedelta]:
-        """Record the current keys and return how long each key has been present without interruption. A key that is
-        missing from ``keys`` is forgotten: if it appears again later, its time starts at zero.
+        """Record the keys of the current leases, and return how long each key has been present without interruption. A
+        key that is missing from ``keys`` is forgotten: if it appears again later, its time starts at zero.
         """
         since = timedelta(0) if self._looked_at is None else timedelta(seconds=monotonic - self._looked_at)
         counted = min(since, self._longest_look)

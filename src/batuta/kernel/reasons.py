@@ -163,7 +163,7 @@ def decode(stored: str | None) -> str | None:
 
 
 def prefix_of(code: str) -> str:
-    """Return the prefix shared by all stored reasons with this code, for SQL statements that compare the code."""
+    """Return the text with which every stored reason with this code begins, for SQL that compares the code."""
     return f"{_MARK}{dumps(code)},"
 
 

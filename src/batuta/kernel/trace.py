@@ -105,7 +105,9 @@ def current() -> Trace | None:
 
 
 def onward() -> str:
-    """Return the traceparent to pass to the next step. If there is no current trace, a new trace begins."""
+    """Return the traceparent header for the next step of the current work. If there is no current trace, a new trace
+    begins.
+    """
     return (current() or begin()).traceparent
 
 

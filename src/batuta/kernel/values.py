@@ -19,8 +19,8 @@ _SHARED = {"frozen", "slots", "kw_only"}
 
 
 def _dataclass(cls: type[T] | None = None, /, **options: bool) -> Any:
-    """Make a dataclass like ``dataclasses.dataclass``. Classes that are not both frozen and slotted, or that have other
-    options, are made by the standard decorator.
+    """Make a dataclass like ``dataclasses.dataclass``. The standard decorator makes every class that is not both frozen
+    and slotted, or that has other options.
     """
     if cls is None and options.get("frozen") and options.get("slots") and options.keys() <= _SHARED:
         return partial(_make, kw_only=options.get("kw_only", False))

@@ -1,6 +1,7 @@
 """Back-off between attempts, and asyncio helpers for races, cancellation, retries and time limits.
 
-``attempt`` counts from 1. ``chance`` is a number in [0, 1), as returned by ``random.random``.
+In the functions that compute a back-off, ``attempt`` counts from 1, and ``chance`` is a number in [0, 1), as returned
+by ``random.random``.
 """
 
 import asyncio

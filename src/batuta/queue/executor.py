@@ -3,8 +3,8 @@
     handler ── Returned | Raised | Late ──▶ decide ──▶ Executed(settlement, error, took)
 
 The worker writes the settlement later, in a batch or in one transaction with the item's effect. Errors in application
-code never reach the worker: SystemExit, a leaked cancellation and a task that cancels itself become failures of the
-item.
+code never reach the worker: if the code raises SystemExit, leaves a cancellation pending or cancels its own asyncio
+task, the item fails.
 """
 
 from typing import NamedTuple, assert_never
@@ -56,8 +56,8 @@ async def _execute(running: Running, clock: Clock, max_result: int) -> Executed:
 
 
 def decide(running: Running, called: Called, crash: ReasonCode, max_result: int) -> tuple[Settlement, Exception | None]:
-    """Return the item's settlement, and the error to log. ``crash`` is the reason to store if application code raised
-    an error.
+    """Decide how to settle an item whose handler or effect has ended. Return the settlement, and the error to log.
+    ``crash`` is the reason to store if application code raised an error.
     """
     policy, attempt = running.handler, running.lease.attempt
     match called:

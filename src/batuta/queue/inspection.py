@@ -23,7 +23,7 @@ _VARYING = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\b[0-9a-f]{8,}\b|\d+|'[^']*'|\
 
 
 class BulkChange(StrEnum):
-    """A change that operators can make to items."""
+    """A change that an operator can make to many items at once."""
 
     RETRY = "retry"
     DISCARD = "discard"
@@ -101,7 +101,7 @@ def signature_of(name: object, error: str | None) -> str:
 
 
 def group_errors(rows: Iterable[Mapping[str, Any]]) -> list[ErrorGroup]:
-    """Group rows by error signature, largest group first."""
+    """Group rows of dead items by error signature, largest group first."""
     groups: dict[str, ErrorGroup] = {}
     for row in rows:
         key = signature_of(row["name"], row["error"])
@@ -145,11 +145,11 @@ class BulkOperation:
 
 class BulkStore(Protocol):
     async def next(self) -> BulkOperation | None:
-        """Return the oldest unfinished operation, or None."""
+        """Return the oldest bulk operation that is unfinished, or None."""
         ...
 
     async def advance(self, operation: BulkOperation) -> bool:
-        """Perform one batch of the operation. Return whether more batches remain."""
+        """Perform one batch of a bulk operation. Return whether more batches remain."""
         ...
 
 

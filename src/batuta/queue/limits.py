@@ -97,9 +97,9 @@ def parse_rate(text: str) -> Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskLimits:
-    """The limits of one task or stage. For limits per key, ``position`` is the index of the parameter ``each.by`` among
-    the positional arguments, or None if callers must pass this parameter by name. ``default`` is the parameter's
-    default value.
+    """The limits of one task or stage: ``whole`` applies to all items together, and ``each`` to the items of each key.
+    ``position`` is the index of the parameter that contains the key among the positional arguments, or None if callers
+    must pass this parameter by name. ``default`` is the parameter's default value.
     """
 
     task: str  # the name of the task or stage
@@ -110,15 +110,15 @@ class TaskLimits:
     kind: Literal["task", "stage"] = "task"
 
     def key_of_item(self, item: object) -> str:
-        """Return the limit key of a pipeline item. If the item lacks the field that ``each.by`` names, it has no key,
-        so only the stage's limits apply.
+        """Return the limit key of a pipeline item. If the item lacks the field that contains the key, it has no key, so
+        only the limits of the whole stage apply.
         """
         return self.key_of((), item if isinstance(item, Mapping) else {})
 
     def key_of(self, arguments: Sequence[Json], named: Mapping[str, Json]) -> str:
-        """Return the limit key of a call. The key is a digest of the argument that ``each.by`` names, so that the
-        database stores no personal data in it. A call in which this argument is None has no key, so only the limits of
-        the whole task apply.
+        """Return the limit key of a call: a digest of the argument to which the limits per key refer. The database
+        stores only the digest, because the argument may be personal data. A call in which this argument is None has no
+        key, so only the limits of the whole task apply.
         """
         if self.each is None or self.each.by is None:
             return NO_KEY

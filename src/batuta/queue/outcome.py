@@ -101,8 +101,8 @@ ItemEffect: TypeAlias = Callable[[Any], Awaitable[None]] | Writes
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The work succeeded. The transaction that settles the item also enqueues the items in ``emit`` and runs
-    ``effect``.
+    """The outcome of work that succeeded. The transaction that settles the item also enqueues the items in ``emit`` and
+    runs ``effect``.
 
     ``items`` is the number of objects that a job processed, or None if the job does not count them. For a job,
     ``result`` must be a mapping.
@@ -120,7 +120,7 @@ PLAIN_DONE = Done()
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """The work succeeded in part. Health checks show a job with this outcome as degraded."""
+    """The outcome of work that succeeded only in part. Health checks show a job with this outcome as degraded."""
 
     reason: str
     items: int | None = None
@@ -129,7 +129,9 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """The handler did no work, for an expected reason: a pause, a closed window, or an item that needs no work."""
+    """The outcome of a handler that did no work for an expected reason: a pause, a closed window, or an item that needs
+    no work.
+    """
 
     reason: str
     effect: ItemEffect | None = None
@@ -137,7 +139,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Snooze:
-    """Postpone the item until an instant, or for a duration, without counting an attempt.
+    """The outcome that postpones an item until an instant, or for a duration, without counting an attempt.
 
     Prefer a duration: the database adds it to its own clock, so it does not matter if this machine's clock is wrong.
     """
@@ -152,8 +154,8 @@ class Snooze:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The work failed. The retry policy decides whether it is retried; ``permanent`` prevents a retry. Operators read
-    ``error``, so it must not contain personal data.
+    """The outcome of work that failed. The retry policy decides whether the work is retried; ``permanent`` prevents a
+    retry. Operators read ``error``, so it must not contain personal data.
     """
 
     error: str
@@ -162,14 +164,14 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class TimedOut:
-    """The work exceeded its time limit or deadline and was stopped."""
+    """The outcome of work that exceeded its time limit or deadline and was stopped."""
 
     error: str
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """A cancellation was requested, and the work was stopped."""
+    """The outcome of work that was stopped because its cancellation was requested."""
 
     reason: str = field(default_factory=CANCELLED)
 
@@ -179,14 +181,14 @@ Outcome: TypeAlias = Done | Partial | Skipped | Snooze | Failed | TimedOut | Can
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """Move the item to the next stage. After the last stage, the item is finished."""
+    """The outcome of a stage that moves its item to the next stage. After the last stage, the item is finished."""
 
     effect: ItemEffect | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """Move the item to a named stage."""
+    """The outcome of a stage that moves its item to a named stage."""
 
     stage: str
     effect: ItemEffect | None = None
@@ -194,8 +196,8 @@ class Jump:
 
 @dataclass(frozen=True, slots=True)
 class FanOut:
-    """Finish the item and create items at the next stage. Each new item needs a key, so that a repeated fan-out creates
-    it only once.
+    """The outcome of a stage that finishes its item and creates items at the next stage. Each new item needs a key, so
+    that a repeated fan-out creates it only once.
     """
 
     items: tuple[NewItem, ...]

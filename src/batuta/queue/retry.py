@@ -48,7 +48,7 @@ class RetryByError:
         return next((self.rules[kind] for kind in type(error).__mro__ if kind in self.rules), self.otherwise)
 
     def names(self, error: Exception, base: type[Exception]) -> bool:
-        """Return whether the rules list the error's class, or one of its base classes up to ``base``."""
+        """Return whether the retry rules list the error's class, or one of its base classes up to ``base``."""
         return any(kind in self.rules for kind in type(error).__mro__ if issubclass(kind, base))
 
 
@@ -57,7 +57,7 @@ def policy_for(policy: RetryPolicy, error: Exception) -> RetryPolicy:
 
 
 def retry_policy(retry: Retry | None, otherwise: RetryPolicy) -> RetryPolicy:
-    """Build a policy from waits in seconds or from rules by error class. ``otherwise`` is the default policy.
+    """Build a retry policy from waits in seconds or from rules by error class. ``otherwise`` is the default policy.
 
     Raises TypeError or ValueError if the rules are invalid.
     """

@@ -38,8 +38,8 @@ class Stop(Enum):
     LOST = auto()  # another process owns the item: nothing is written
 
     def applies_in(self, step: ItemStep) -> bool:
-        """Return whether this stop may interrupt the step. A cancellation request has no effect once the item is being
-        settled.
+        """Return whether a stop for this reason may interrupt an item in the given step. A cancellation request has no
+        effect once the item is being settled.
         """
         match self:
             case Stop.REQUESTED:
@@ -52,8 +52,8 @@ class Stop(Enum):
                 assert_never(self)
 
     def result(self) -> Called:
-        """Return the result of a handler that this stop ended. Raises CancelledError if this process must not settle
-        the item.
+        """Return the result of an item whose handler was stopped for this reason. Raises CancelledError if this process
+        must not settle the item.
         """
         match self:
             case Stop.OVERDUE:
@@ -200,7 +200,7 @@ class Cancellations:
 
     @property
     def due_times(self) -> list[float]:
-        """Monotonic times at which ``repeat`` must cancel a task again or report it."""
+        """The monotonic times at which a cancelled task that is still running must be cancelled again or reported."""
         return [state.again_at for state in self._states.values()]
 
     def repeat(self) -> list[Task]:

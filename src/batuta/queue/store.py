@@ -118,16 +118,17 @@ class QueueStore(Protocol):
         """
 
     async def follow_clock(self, lease: timedelta) -> timedelta:
-        """Execute a small write. If the queue uses the machine's clock, the write records the current time. If this
-        clock was set back, the stored due times and leases are corrected.
+        """Detect that the machine's clock was set back, and correct the queue's stored due times and leases. A queue
+        that uses the database's clock needs no correction. In both cases this method executes a small write, so its
+        duration shows how fast writes are.
 
         Return how far the clock was set back. Zero means that the clock was not set back, or that the queue uses the
         database's clock.
         """
 
     async def release_stray(self, owner: str, known: Collection[Lease]) -> Sequence[str]:
-        """Release the items that were claimed for ``owner``, but of which ``owner`` never learned, because the reply to
-        the claim was lost. They name ``owner`` and are not in ``known``.
+        """Release the items that were claimed for ``owner`` although ``owner`` did not receive them, because the reply
+        to the claim was lost. The rows of such items name ``owner``, and their leases are not in ``known``.
 
         The release counts neither a crash nor an attempt. Pass only this process's owner, and call this method only
         while no claim is in flight.

@@ -51,8 +51,8 @@ _PART = re.compile(r"^(\*|[A-Z0-9]+(?:-[A-Z0-9]+)?)(?:/(\d+))?$")
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """A parsed schedule, created by ``parse``. ``text`` is the schedule as written; the other fields contain the
-    matching numbers.
+    """A parsed cron schedule, created by ``parse``. ``text`` is the schedule as written; the other attributes contain
+    the numbers that match each part of the schedule.
     """
 
     text: str
@@ -92,7 +92,7 @@ class Cron:
                 start = fire - LARGEST_CLOCK_CHANGE
 
     def _next_wall(self, wall: datetime) -> datetime:
-        """Return the first matching wall time at or after ``wall``."""
+        """Return the first wall time at or after ``wall`` that matches the schedule."""
         if self.matches(wall.date()) and (found := self._next_time(wall.time())) is not None:
             return datetime.combine(wall.date(), found)
         day = wall.date() + DAY
@@ -101,7 +101,9 @@ class Cron:
         return datetime.combine(day, time(self.hours[0], self.minutes[0], self.seconds[0]))
 
     def _next_time(self, earliest: time) -> time | None:
-        """Return the first matching time of day at or after ``earliest``, which must be a whole second."""
+        """Return the first time of day at or after ``earliest`` that matches the schedule. ``earliest`` must be a whole
+        second.
+        """
         for hour in self.hours[bisect_left(self.hours, earliest.hour) :]:
             if hour > earliest.hour:
                 return time(hour, self.minutes[0], self.seconds[0])

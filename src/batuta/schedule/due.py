@@ -93,7 +93,7 @@ def _worth_running(
 
 
 def fires(cron: Schedule, zone: ZoneInfo, since: datetime, until: datetime) -> Iterator[datetime]:
-    """Yield every fire in (since, until]."""
+    """Yield every fire of a schedule after ``since`` and up to ``until``."""
     fire = cron.next_after(since, zone)
     while fire <= until:
         yield fire
@@ -118,7 +118,9 @@ def last_fire(cron: Schedule, zone: ZoneInfo, until: datetime) -> datetime:
 
 
 def count(cron: Schedule, zone: ZoneInfo, since: datetime, until: datetime) -> int:
-    """Return the number of fires in (since, until]. For cron, count the matching wall times."""
+    """Return the number of fires of a schedule after ``since`` and up to ``until``. For a cron schedule, count the
+    matching wall times.
+    """
     if not isinstance(cron, Cron):
         return cron.count(since, until)
     start, end = (instant.astimezone(zone).replace(tzinfo=None) for instant in (since, until))
@@ -126,7 +128,9 @@ def count(cron: Schedule, zone: ZoneInfo, since: datetime, until: datetime) -> i
 
 
 def _count_up_to(cron: Cron, wall: datetime, first_year: int) -> int:
-    """Return the number of matching wall times from the start of ``first_year`` to ``wall``, inclusive."""
+    """Return the number of wall times that match a cron schedule, from the start of ``first_year`` to ``wall``,
+    inclusive.
+    """
     whole_years = sum(_days_in_year(cron, *_kind(year)) for year in range(first_year, wall.year))
     day = wall.date()
     new_year = day.replace(month=1, day=1)

@@ -24,7 +24,7 @@ _AT = re.compile(r"^@at (.+)$")
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Fires at every multiple of ``every`` since 1970 in UTC. Daylight saving time has no effect on it."""
+    """A schedule that fires at every multiple of ``every`` since 1970 in UTC, regardless of daylight saving time."""
 
     text: str
     every: timedelta
@@ -39,13 +39,15 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """Fires once, at the instant ``at``. Afterwards ``next_after`` returns FARTHEST."""
+    """A schedule that fires once, at the instant ``at``. Afterwards ``next_after`` returns FARTHEST."""
 
     text: str
     at: datetime
 
     def next_after(self, instant: datetime, zone: ZoneInfo) -> datetime:
-        """Return ``at`` if it is later than ``instant``, otherwise FARTHEST."""
+        """Return the schedule's only fire if it is later than ``instant``. Otherwise return FARTHEST, which means that
+        the schedule never fires again.
+        """
         return self.at if self.at > instant else FARTHEST
 
     def count(self, since: datetime, until: datetime) -> int:

@@ -70,7 +70,9 @@ _TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d{2})", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A weekly window. ``days`` are numbered as in cron (0 is Sunday). Holidays are Brazil's national holidays."""
+    """Hours on some days of the week during which a job may run. ``days`` are numbered as in cron (0 is Sunday). If
+    ``on_holidays`` is false, the window does not open on Brazil's national holidays.
+    """
 
     opens: time
     lasts: timedelta = timedelta(hours=2)

@@ -114,8 +114,8 @@ def _check_postgres(url: str) -> None:
 
 
 def _check_direct(url: str | None) -> str | None:
-    """Return the direct address if it is valid, otherwise raise InvalidSetting. The check reports an invalid address at
-    start-up, before LISTEN uses the address.
+    """Check the PostgreSQL address that bypasses the pooler, and return it. Raise InvalidSetting if the address is
+    invalid, so that the error appears at start-up and not when LISTEN first uses the address.
     """
     if url is None:
         return None

@@ -223,7 +223,7 @@ class Connections:
         self.run_liveness = self._own_path(lambda: liveness_limits(run_lease, sizes.liveness))
 
     def __iter__(self) -> Iterator[ObservedDatabase]:
-        """Yield each set of connections once. On SQLite all sets are the same object."""
+        """Yield each distinct set of connections for handlers and leases. On SQLite there is only one."""
         yield from dict.fromkeys((self.database, self.liveness, self.run_liveness))
 
     async def open(self) -> None:
@@ -261,7 +261,7 @@ class Connections:
 
     @contextmanager
     def reading_for_pages(self) -> Iterator[None]:
-        """Inside this block, do all reads on the set of connections for pages, so that page views never delay
+        """Inside the ``with`` block, read through the set of connections for pages, so that page views never delay
         handlers.
         """
         token = _reads_for_page.set(True)

@@ -22,8 +22,8 @@ _note: ContextVar[Callable[[], None] | None] = ContextVar("note_progress", defau
 
 
 def note_progress() -> None:
-    """Record progress of the current loop, for example after reading a page. Call this function from code that a tick
-    runs.
+    """Record that the current loop has made progress, so that the watchdog does not treat the loop as stuck. Call this
+    function from code that a tick runs, for example after each of many requests.
     """
     if (note := _note.get()) is not None:
         note()
@@ -117,7 +117,7 @@ Drain: TypeAlias = Callable[[timedelta], Awaitable[None]]
 
 
 def drain_of(loop: Loop) -> Drain | None:
-    """Return the loop's ``drain``, or None if the loop has none."""
+    """Return the loop's method ``drain``, or None if the loop has none."""
     return getattr(loop, "drain", None)
 
 

@@ -141,7 +141,7 @@ class StackFolder:
         return main_thread_first(stack) or None
 
     def tidy(self) -> None:
-        """Remove the folder if it is empty."""
+        """Remove the folder of stack files if it is empty."""
         with contextlib.suppress(OSError):
             self.folder.rmdir()
 
@@ -159,7 +159,9 @@ class StackFolder:
         return found
 
     def _require_own(self) -> None:
-        """Raise PermissionError unless the folder belongs to this user and no other user may write to it."""
+        """Raise PermissionError unless the folder of stack files belongs to this user and no other user may write to
+        it.
+        """
         seen = self.folder.lstat()
         if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.getuid() or seen.st_mode & 0o022:
             raise PermissionError(f"{self.folder} belongs to another user")

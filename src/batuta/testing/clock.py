@@ -129,7 +129,7 @@ class FastClock:
     """A clock that runs ``rate`` times faster than real time.
 
     The clock shows ``origin`` when the machine's monotonic clock shows ``since``. ``steps`` is a file that contains the
-    number of seconds by which ``step`` has moved the wall clock; it does not affect measured durations.
+    number of seconds by which ``step`` has moved the wall clock; such a move does not affect measured durations.
     """
 
     origin: datetime

@@ -28,7 +28,7 @@ LONGEST_WAIT = timedelta(seconds=5)
 
 
 class Kit:
-    """An open program on a fake clock. ``work`` is the program, and ``clock`` is its clock."""
+    """A program under test, opened with a fake clock. ``work`` is the program, and ``clock`` is its clock."""
 
     def __init__(self, work: "Batuta", clock: FakeClock) -> None:
         self.work = work
@@ -37,8 +37,8 @@ class Kit:
         self._scheduler: Scheduler | None = None
 
     async def drain(self, *queues: str) -> int:
-        """Run the due items of these queues until none is due, and return the number of runs. Without names, run all
-        queues and stages. An item that is waiting for a retry or a delay is not due. This method also ends batches
+        """Run the due items of the given queues until none is due, and return the number of runs. Without names, run
+        all queues and stages. An item that is waiting for a retry or a delay is not due. This method also ends batches
         whose tasks have all ended, and then runs the tasks that were waiting for those batches.
         """
         total, is_changed = 0, True
@@ -81,7 +81,7 @@ class Kit:
         return [self._scheduler.dispatcher.next_at, *(at for at in waiting if at is not None)]
 
     async def retry_dead(self, *queues: str) -> int:
-        """Make the dead items of these queues ready again, as an operator would, and return how many there were.
+        """Make the dead items of the given queues ready again, as an operator would, and return how many there were.
         ``drain`` runs them. Without names, retry the dead items of all queues and stages.
         """
         total = 0
@@ -117,8 +117,8 @@ class Kit:
 
     @contextmanager
     def inline(self) -> Iterator[None]:
-        """While the block is running, run each task as soon as it is enqueued. Calls enqueued inside a transaction
-        still run only in ``drain``, and batches still end only there.
+        """While the block is running, run each task as soon as it is enqueued. A call that is enqueued inside a
+        transaction runs at the next ``drain``, and a batch ends at the next ``drain``.
         """
         service, is_draining = self.work.tasks, False
         put = service.put

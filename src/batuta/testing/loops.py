@@ -25,7 +25,9 @@ WAIT_TIMEOUT = 10.0
 
 
 class EventRecorder:
-    """Records events. It serves as a program's event sink, or as a subscriber to a Fanout."""
+    """Records events, so that a test can check them. It serves as a program's receiver of events, or as a subscriber to
+    a Fanout.
+    """
 
     def __init__(self) -> None:
         self.all: list[Event] = []
@@ -89,12 +91,12 @@ class Puppet:
         return self._loop.wakeup
 
     def hang(self, times: int = 1) -> None:
-        """Make the next ticks hang until they are cancelled."""
+        """Make the loop's next ticks hang until they are cancelled."""
         self._hangs += times
         self.wakeup.set()
 
     def fail(self, *errors: Exception) -> None:
-        """Make the next ticks raise these errors."""
+        """Make the loop's next ticks raise these errors, one error per tick."""
         self._errors += errors
         self.wakeup.set()
 

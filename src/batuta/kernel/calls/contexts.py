@@ -12,8 +12,8 @@ class InOwnContext:
     """An awaitable that runs ``coroutine`` in a copy of the current context, within the current task. ``on_wait`` is
     called once, before the coroutine waits for the first time; if the coroutine never waits, ``on_wait`` is not called.
 
-    ``await`` calls the methods of this object, which pass each call on to the coroutine. The object also has the
-    coroutine attributes that stack dumps read.
+    The object implements the iterator methods that ``await`` calls, and passes each call on to the coroutine. It also
+    has the attributes ``cr_frame`` and ``cr_await``, from which stack dumps read where the coroutine is waiting.
     """
 
     __slots__ = ("_coroutine", "_on_wait", "_run")

@@ -58,8 +58,8 @@ class Resource(Generic[T]):
 
     @contextmanager
     def replaced_by(self, value: T) -> Iterator[None]:
-        """Replace the resource's object while the ``with`` block runs, for tests. During that time the resource's
-        function is not called.
+        """Replace the resource's object with ``value`` while the ``with`` block runs, for tests. During that time the
+        function that normally creates the object is not called.
         """
         before, self._value = self._value, value
         try:
@@ -69,8 +69,9 @@ class Resource(Generic[T]):
 
     @asynccontextmanager
     async def started(self, events: Events) -> AsyncIterator[None]:
-        """Create the object, run the ``async with`` block, and then close the object. Raises ResourceFailed if the
-        object cannot be created. An error while closing is emitted as an event, so that the other resources close too.
+        """Create the resource's object, run the ``async with`` block, and then close the object. Raises ResourceFailed
+        if the object cannot be created. An error while closing is emitted as an event, so that the other resources
+        close too.
         """
         if self._value is not _NOTHING:  # a test replaced the object
             yield
@@ -100,8 +101,8 @@ class Resource(Generic[T]):
 
 
 class Resources:
-    """All resources of a program. ``started`` blocks may be nested: only the outermost block starts and closes the
-    resources.
+    """All resources of a program. Blocks ``async with resources.started()`` may be nested: only the outermost block
+    starts and closes the resources.
     """
 
     def __init__(self, events: Events) -> None:
@@ -134,7 +135,9 @@ class Resources:
 
 
 def resource_of(name: str, make: Callable[[], Any]) -> Resource[Any]:
-    """Create a resource from its function. Raises InvalidName if the function takes arguments or does not yield."""
+    """Create a resource from the function that provides its object. Raises InvalidName if the function takes arguments
+    or does not yield.
+    """
     try:
         with suppress(ValueError):  # a class of an extension module may have no signature
             inspect.signature(make).bind()

@@ -20,21 +20,25 @@ from batuta.kernel.waiting import cancel_and_wait, with_deadline
 
 
 class Returned(NamedTuple):
-    """The code returned a value. This class is a tuple for speed, because one instance is created for every item."""
+    """The outcome of application code that returned a value. This class is a tuple for speed, because one instance is
+    created for every item.
+    """
 
     value: object
 
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """The code raised an error."""
+    """The outcome of application code that raised an error."""
 
     error: Exception
 
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """The code was cancelled because it had not ended by the deadline. ``error`` is the reason."""
+    """The outcome of application code that was cancelled because it had not ended by its deadline. ``error`` is the
+    reason.
+    """
 
     error: str
 
@@ -73,7 +77,7 @@ async def call_with_deadline(
 
 class Question:
     """A check that is called repeatedly with a time limit. If the previous call ignores its cancellation and is still
-    running, ``ask`` returns Late and does not start another call.
+    running, ``ask`` does not start another call and returns ``Late``.
     """
 
     def __init__(self, call: Callable[[], Awaitable[object]], timeout: timedelta, clock: Clock, what: str) -> None:

@@ -1,5 +1,5 @@
-"""Stores whether this process shows exception messages. Only development shows them, because a message may quote
-personal data.
+"""Stores whether this process shows exception messages. Only processes in development show the messages, because a
+message may quote personal data.
 
 This choice is global, because a process has one log. It is read from the settings when an application opens.
 """

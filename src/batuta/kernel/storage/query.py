@@ -5,7 +5,9 @@ from batuta.kernel.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A named statement in one dialect. If ``writes`` is true, it runs on the connection for writes."""
+    """A named SQL statement for one database (SQLite or PostgreSQL). If ``writes`` is true, the statement runs on the
+    connection for writes.
+    """
 
     name: str
     text: str

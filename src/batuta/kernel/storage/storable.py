@@ -195,8 +195,8 @@ def refuse_unstorable(
 
 
 def refuse_each_unstorable(values: list[list[object]], kind: str, limit: int, *, is_flat: bool = False) -> None:
-    """Raise an error if any value cannot be stored. ``limit`` is the maximum size of each value, in bytes of JSON.
-    ``is_flat`` has the same meaning as in ``refuse_unstorable``.
+    """Raise an error if any value cannot be stored. ``limit`` is the maximum size of each value, in bytes of JSON. With
+    ``is_flat``, the caller asserts that the values contain only types that JSON returns unchanged.
     """
     try:
         refuse_unstorable(values, kind, limit, keeps_tuples=False, is_flat=is_flat)
@@ -239,7 +239,7 @@ def refuse_unstorable_priority(priority: int) -> None:
 
 def _refuse_obviously_large(value: object, kind: str, limit: int) -> None:
     """Raise PayloadTooLarge if the value or a part of it has more characters or elements than the limit has bytes. Each
-    takes at least one byte of JSON, so this check needs no encoding.
+    character and each element takes at least one byte of JSON, so this check need not encode the value.
     """
     inner = value if isinstance(value, list | tuple) else ()
     for each in chain((value,), inner, *(level for level in inner if isinstance(level, list | tuple))):

@@ -64,8 +64,8 @@ class Unsettled:
     """
 
     def __init__(self, clock: Clock, recheck: timedelta, longest: timedelta) -> None:
-        """Create an empty collection. A deferred settlement is retried after the wait ``recheck``, which doubles after
-        each timeout, up to ``longest``.
+        """Create an empty collection of unwritten settlements. A deferred settlement is retried after the wait
+        ``recheck``, which doubles after each timeout, up to ``longest``.
         """
         self._clock = clock
         self._recheck = recheck.total_seconds()
@@ -84,7 +84,9 @@ class Unsettled:
 
     @property
     def is_careful(self) -> bool:
-        """Whether the next batch may time out again. If so, the transaction should not claim items."""
+        """Whether the next batch of settlements may time out, because an earlier attempt to write some of them did not
+        succeed. If so, the transaction that writes the batch should not claim items.
+        """
         return bool(self._due_endings()) or (self._at_most is not None and bool(self._waiting))
 
     @property
@@ -105,8 +107,8 @@ class Unsettled:
         yield from (each.ending for each in self._deferred.values())
 
     def take(self) -> Endings:
-        """Return the next batch. Deferred settlements that are due come first. A settlement that timed out alone forms
-        a batch of its own.
+        """Return the next batch of settlements to write. Deferred settlements that are due come first. A settlement
+        that timed out alone forms a batch of its own.
         """
         if due := self._due_endings():
             together = [each.ending for each in due if not each.timeouts]
@@ -118,7 +120,7 @@ class Unsettled:
         return taken
 
     def forget(self, endings: Endings) -> None:
-        """Remove settlements that were written, or whose items now belong to another process."""
+        """Remove the settlements that were written, or whose items now belong to another process, from this collection."""
         if endings is self._in_flight:
             self._in_flight = []
         else:

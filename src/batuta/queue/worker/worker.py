@@ -77,8 +77,8 @@ class Worker:
         claims: Iterator[int] | None = None,
         isolation: Isolation | None = None,
     ) -> None:
-        """Create a worker. In one process, all workers of a queue share ``claims``, and all workers share
-        ``isolation``. ``handler_of`` returns None for an item whose handler is unknown.
+        """Create a worker. In one process, all workers of the same queue share the counter ``claims``, and the workers
+        of all queues share ``isolation``. ``handler_of`` returns None for an item whose handler is unknown.
         """
         self.name = f"worker:{name}"
         self.wakeup = Wakeup()

@@ -98,7 +98,7 @@ async def is_current(redis: ArqRedis, task: TaskId, call: CallId) -> bool:
 
 
 async def mark_taken(redis: ArqRedis, calls: Iterable[tuple[CallId, Lease]]) -> None:
-    """Record that a relay has taken the outcomes of these calls, and which lease it held for each task."""
+    """Record that a relay has taken the outcomes of the given calls, and which lease the relay held for each task."""
     kept = int(TAKEN_FOR.total_seconds())
     async with redis.pipeline(transaction=False) as together:
         for call, lease in calls:
@@ -108,7 +108,7 @@ async def mark_taken(redis: ArqRedis, calls: Iterable[tuple[CallId, Lease]]) -> 
 
 
 async def forget(redis: ArqRedis, calls: Iterable[tuple[TaskId, CallId]]) -> None:
-    """Delete the entries of lost or withdrawn calls, because these calls never get an outcome."""
+    """Delete the Redis entries of calls that were lost or withdrawn, because such calls never get an outcome."""
     async with redis.pipeline(transaction=False) as together:
         for task, call in calls:
             together.eval(_DELETE, 1, _call_key(task), call)

@@ -184,8 +184,8 @@ class ArqRelay:
         return self._redis
 
     async def _close_idle(self) -> None:
-        """Close idle connections. They may be dead after an outage, and using a dead connection would cost one timeout
-        each.
+        """Close idle connections to Redis. After an outage these connections may be dead, and the next command on a
+        dead connection would wait until its timeout.
         """
         if self._redis is None:
             return

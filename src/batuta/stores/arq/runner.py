@@ -72,8 +72,8 @@ class RunnerContext:
             raise
 
     def hide_running(self, redis: ArqRedis) -> None:
-        """Remove the calls that this process is already running from the result of ARQ's poll. Otherwise ARQ would send
-        three Redis commands for each of them.
+        """Hide the calls that this process is already running from ARQ's poll for new calls. Otherwise ARQ would send
+        three Redis commands for each of these calls.
         """
         listed = redis.zrangebyscore
 

@@ -38,14 +38,14 @@ class Restoring(Protocol):
     """A component that owns rows that must survive a restore, such as rows about finished runs."""
 
     async def collect(self, old: Reading, since: datetime) -> object:
-        """Read the component's facts that must survive the restore from the old database. ``since`` is when the backup
+        """Read from the old database the component's facts that must survive the restore. ``since`` is when the backup
         was taken.
         """
         ...
 
     async def apply(self, new: Transaction, collected: Any, restored: Restored) -> Mapping[str, int]:
-        """Write the collected facts into the restored database, in the restore's transaction, and return counts by
-        name. ``collected`` is None if the old database was not readable.
+        """Write the collected facts into the restored database, in the restore's transaction, and return how many
+        changes of each kind were made. ``collected`` is None if the old database was not readable.
         """
         ...
 

@@ -303,8 +303,8 @@ class PostgresDatabase(Transaction):
             connection.terminate()
 
     async def exists(self) -> bool:
-        """Return True without a check. The server never creates a missing database, so opening it would raise an
-        error.
+        """Return True without asking the server. If the database does not exist, opening it raises an error instead of
+        creating it.
         """
         return True
 
@@ -315,7 +315,7 @@ class PostgresDatabase(Transaction):
         """Do nothing: PostgreSQL has no local file to check, and the next statement detects a lost connection."""
 
     async def empty_log(self) -> bool:
-        """Do nothing, because only the server can remove its log."""
+        """Do nothing, because only the server can remove data from its write-ahead log."""
         return True
 
     async def lock_migrations(self, transaction: Transaction) -> None:
@@ -420,7 +420,7 @@ class TimerListener:
         self._on_change(None)
 
     async def probe(self) -> None:
-        """Do nothing: a timer cannot break."""
+        """Do nothing, because this listener uses a timer and has no connection that could break."""
 
     async def close(self) -> None:
         self._timer.cancel()
@@ -521,4 +521,6 @@ def _decode_instant(counted: tuple[int]) -> datetime:
 
 
 async def _skip_reset(connection: "Connection") -> None:
-    """Do nothing. asyncpg would reset the session here, but no session state survives a transaction."""
+    """Do nothing. asyncpg calls this function to reset a connection before it returns to the pool, but no session state
+    survives a transaction, so there is nothing to reset.
+    """

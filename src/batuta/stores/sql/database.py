@@ -191,8 +191,8 @@ class Database(Transaction, Protocol):
         """Call ``steps`` in the thread that writes to the SQLite file, in one transaction, and return its result after
         the commit. If ``steps`` raises an error of the engine, roll back and raise this error.
 
-        Compared with ``transaction``, the event loop does not take part between two statements, so the statements run
-        while the event loop is busy. PostgreSQL does not support this method.
+        Unlike in a ``transaction`` block, the event loop takes no part between two statements, so the statements
+        continue while the event loop is busy. PostgreSQL does not support this method.
         """
         ...
 

@@ -78,8 +78,8 @@ Execute = Callable[[str, Mapping[str, Any]], Awaitable[Answer]]
 
 
 class ForeignTransaction(Transaction):
-    """An engine Transaction whose statements run on another library's connection, in the transaction that the caller
-    opened there.
+    """A transaction of the engine whose statements run on another library's connection, in the transaction that the
+    caller opened there.
     """
 
     def __init__(self, dialect: Dialect, execute: Execute) -> None:

@@ -215,8 +215,8 @@ class Marker:
             await self._database.run(self._queries.settle, name=self._mark.key, setting=AsJson(project), now=now)
 
     async def require(self) -> None:
-        """Raise MarkerMismatch unless the database is marked with this project. If no project is set, raise it if the
-        database is marked.
+        """Raise MarkerMismatch if the database is not marked with this project or, if no project is set, if the
+        database has a mark.
         """
         row = await self._database.one(self._queries.setting, name=self._mark.key)
         self._mark.require(None if row is None else row["setting"])

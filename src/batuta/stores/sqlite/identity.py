@@ -53,8 +53,8 @@ class OpenFile:
         raise StoreReplaced(where=str(self._file.absolute()), what=REPLACED)
 
     def find_loss(self) -> StoreReplaced | None:
-        """Compare the paths with the open files and return the loss, if any. Costs three ``stat`` calls, about 6 µs.
-        Thread-safe.
+        """Check whether a file of the open database was deleted or replaced. Return the error to raise, or None. Costs
+        three ``stat`` calls, about 6 µs. Thread-safe.
         """
         if self._loss is None:
             for path, identity in zip(self._paths, self._identities, strict=True):
@@ -66,8 +66,8 @@ class OpenFile:
 
     @property
     def lost(self) -> StoreReplaced | None:
-        """The loss that an earlier call to ``find_loss`` detected, or None. Every access to this property creates a new
-        error object, because several asyncio tasks may raise the error.
+        """The error for a deleted or replaced file that an earlier call to ``find_loss`` detected, or None. Every
+        access to this property creates a new error object, because several asyncio tasks may raise the error.
         """
         if self._loss is None:
             return None

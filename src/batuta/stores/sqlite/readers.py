@@ -148,7 +148,7 @@ class Readers:
             self._reading -= 1
 
     def _add_reader(self) -> None:
-        """Open a connection if a read still waits, and check again later whether one connection more is enough."""
+        """Open another read connection if a read is still waiting, and check again later whether one more is needed."""
         self._help = None
         if self._inbox.empty() or self._stopped:
             return

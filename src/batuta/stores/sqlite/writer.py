@@ -211,8 +211,8 @@ class Writer:
                 unit, self._postponed = self._postponed, None
 
     def _check_unit(self, waiting: tuple[float, Unit]) -> Unit | None:
-        """Return the unit if it may be written. If it has waited too long, or if the database file was deleted or
-        replaced, report an error to the unit's caller and return None.
+        """Return a unit (a statement or an open transaction) if it may be written. If the unit has waited too long, or
+        if the database file was deleted or replaced, report an error to the unit's caller and return None.
         """
         asked_at, unit = waiting
         if (lost := self._file.lost) is not None:
@@ -269,8 +269,9 @@ class Writer:
         return unit
 
     def _perform(self, unit: Unit, *, is_first: bool = True) -> bool:
-        """Perform a unit, and undo its changes if it fails. A transaction's first unit is undone by rolling back the
-        transaction; a later unit needs a savepoint.
+        """Perform a unit (a statement or an open transaction), and undo its changes if it fails. A failed statement has
+        no changes to undo. A failed transaction is rolled back if it is the first unit of its commit; a later one needs
+        a savepoint.
         """
         has_savepoint = not unit.is_single and not is_first
         if has_savepoint:
@@ -287,8 +288,8 @@ class Writer:
         return error is None
 
     def _commit(self, performed: Sequence[Unit]) -> None:
-        """Commit the group of units. Acknowledge the units only if the database's path still names the file that was
-        written.
+        """Commit the units (statements and transactions) that share one SQLite transaction. Acknowledge the units only
+        if the database's path still names the file that was written.
         """
         try:
             self._connection.execute("COMMIT")

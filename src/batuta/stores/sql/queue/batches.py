@@ -98,8 +98,9 @@ class SqlBatches:
         now: Callable[[], datetime | None],
         items: PipelineMembers,
     ) -> None:
-        """Create the store. ``service`` checks and enqueues the tasks. ``now`` returns the time to write, or None to
-        use the database's clock. ``items`` counts and cancels the pipeline items that belong to batches.
+        """Create the store of batches. ``service`` checks and enqueues the tasks. ``now`` returns the current time for
+        the statements, or None if they must use the database's clock. ``items`` counts and cancels the pipeline items
+        that belong to batches.
         """
         self._database = tasks.database
         self._tasks = tasks
@@ -363,7 +364,7 @@ _NOTHING: dict[str, Any] = dict.fromkeys(("waiting", "running", "succeeded", "fa
 
 
 def _progress(row: Row | Mapping[str, Any], members: MemberCounts = NO_MEMBERS) -> BatchProgress:
-    """Return the task counts in ``row`` plus the counts of the program's own records."""
+    """Return a batch's progress: the task counts in ``row`` plus the counts of the program's own records."""
     counts = {each.name: int(row[each.name]) + getattr(members, each.name) for each in fields(MemberCounts)}
     return BatchProgress(
         id=str(row["id"]),

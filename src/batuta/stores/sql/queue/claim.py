@@ -48,7 +48,7 @@ class Unwritten(NamedTuple):
 
 
 class SomeLost(StoreConflict):
-    """At least one of several leases was lost, and it is unknown which one. Nothing was written."""
+    """Raised if at least one of several leases was lost and it is unknown which one. Nothing was written."""
 
     def __init__(self) -> None:
         super().__init__(why="a lease was lost")
@@ -325,14 +325,14 @@ class Unpack:
         self._readers = [self._READERS.get(type) for type in types.values()]
 
     def unpack(self, items: bytes) -> list[Lease]:
-        """Decode rows. If a value cannot be decoded, only its row is affected."""
+        """Decode claimed rows into leases. A value that cannot be decoded affects only the lease of its own row."""
         try:
             return self.leases_of(loads(items.decode()))
         except _UNREADABLE:
             return self.decode_each(loads(items.decode(errors="surrogateescape")))
 
     def leases_of(self, packed: Any) -> list[Lease]:
-        """Decode the rows column by column. Raises an error if a value cannot be decoded."""
+        """Decode claimed rows into leases, column by column. Raises an error if a value cannot be decoded."""
         found: list[Any] = list(zip(*packed, strict=True))
         (ids, fences, attempts, crashes, dues, created), columns = found[:6], found[6:]
         if not {*map(type, crashes), *map(type, dues), *map(type, created)} <= _NUMBERS:
@@ -345,7 +345,9 @@ class Unpack:
         return list(map(Lease, ids, fences, attempts, rows, are_last, dues, created))
 
     def decode_each(self, packed: Any) -> list[Lease]:
-        """Decode the rows value by value. Each lease lists its undecodable columns, whose values become None."""
+        """Decode claimed rows into leases, value by value. Each lease lists its undecodable columns, whose values
+        become None.
+        """
         return [self._decode(values) for values in packed]
 
     def _decode(self, values: list[Any]) -> Lease:

@@ -42,8 +42,8 @@ class QueueClock:
         self._queries = more_queries("queue_clock.sql", table, "sqlite", ClockQueries, both=False)
 
     async def follow(self, database: Database, now: datetime, lease: timedelta) -> timedelta:
-        """Record the current time. If the clock was set back since the last record, correct the table. Return how far
-        the clock was set back.
+        """Record the current time. If the clock was set back since the last record, correct the due times and leases in
+        the table. Return how far the clock was set back.
         """
         if await database.run(self._queries.advance, now=now, tolerance=TOLERANCE):
             return timedelta(0)

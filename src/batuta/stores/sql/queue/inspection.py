@@ -1,4 +1,4 @@
-"""Reads a queue's pages and error groups for operators, and changes items in bulk."""
+"""Reads pages of a queue's items and groups of its errors for operators, and changes items in bulk."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -83,8 +83,8 @@ def _queries(table: QueueTable, dialect: Dialect, compared: frozenset[str] = fro
 
 
 def _write_limited_part(table: QueueTable, gaps: Mapping[str, str], named: str) -> str:
-    """Return the SQL that adds the waiting items of tasks with limits. It is separate because these items are covered
-    by two indexes of their own.
+    """Return the part of a page's SQL that selects the waiting items of tasks with limits, or an empty string if the
+    table supports no limits. The part is separate because these items are in two indexes of their own.
     """
     if table.limit_key is None:
         return ""
@@ -158,8 +158,8 @@ class QueueInspection:
         return shown, self._place(rows[-1], asked, start)
 
     async def full_page(self, asked: ItemFilter, after: Place | None, limit: int) -> tuple[list[Row], Place | None]:
-        """Return a page as ``page`` does. If the filter names an error group, search at most MOST_SEARCHED items until
-        the page is full.
+        """Return a page of items, like the method ``page``. If the filter names an error group, search at most
+        MOST_SEARCHED items until the page is full.
         """
         if asked.error is None:
             return await self.page(asked, after, limit)
@@ -218,7 +218,9 @@ class SqlBulk:
         clock: Clock,
         now: Callable[[], datetime | None],
     ) -> None:
-        """Create the store. ``now`` returns the time to write, or None to use the database's clock."""
+        """Create the store of bulk changes. ``now`` returns the current time for the statements, or None if they must
+        use the database's clock.
+        """
         self._database = database
         self._now = now
         self._queues = queues
@@ -334,8 +336,8 @@ class SqlBulk:
         return await inspection.page(replace(operation.filter, error=None), operation.place, BATCH)
 
     def _concerns(self, operation: BulkOperation, table: QueueTable, row: Row) -> bool:
-        """Return whether the operation applies to the item. It does not apply to an item that failed, or was created,
-        only after the operation began.
+        """Return whether a bulk operation applies to an item. The item must match the operation's filter. A dead item
+        must have failed, and any other item must have been created, before the operation began.
         """
         at = row[table.finished_at] if operation.filter.state is ItemState.DEAD else row[table.created_at]
         is_known = at is None or at <= operation.created_at

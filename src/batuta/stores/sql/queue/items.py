@@ -53,7 +53,9 @@ class SqlItems:
     unlimited: set[str]  # the stages without limits in all of this program's pipelines
 
     def __init__(self, database: Database, max_payload: int, now: Callable[[], datetime | None]) -> None:
-        """Create the store. ``now`` returns the time to write, or None to use the database's clock."""
+        """Create the store of pipeline items. ``now`` returns the current time for the statements, or None if they must
+        use the database's clock.
+        """
         self.database = database
         self._max_payload = max_payload
         self._now = now
@@ -319,8 +321,8 @@ class PipelineMembers:
         await self.cancel_some(transaction, id, reason)
 
     async def cancel_some(self, transaction: Transaction, id: str, reason: str) -> int:
-        """Cancel a bounded number of items; for a running item, only request the cancellation. Return the number of
-        affected items.
+        """Cancel a bounded number of a batch's pipeline items; for a running item, only request the cancellation.
+        Return the number of affected items.
         """
         why = encode(BATCH_CANCELLED(why=reason), LONGEST_ERROR)
         keep = in_microseconds(PIPELINE_ITEMS.keep)
@@ -329,4 +331,4 @@ class PipelineMembers:
         )
 
     async def end(self, transaction: Transaction, progress: BatchProgress) -> None:
-        """Do nothing: the end of a batch changes none of its items."""
+        """Do nothing: the end of a batch changes none of its pipeline items."""

@@ -73,8 +73,9 @@ class LimitedClaims:
         own_time: bool,
         encryption: Encryption = PLAIN,
     ) -> None:
-        """Create the object that claims a queue's limited items. ``limits`` maps the names of the queue's tasks, or of
-        the stage that the queue serves, to limits; tasks may be added later. ``encryption`` decrypts the arguments.
+        """Create the object that claims the items of tasks and stages with limits. ``limits`` maps the names of the
+        queue's tasks, or the name of the stage that the queue serves, to limits; tasks may be added later.
+        ``encryption`` decrypts the arguments.
         """
         self._encryption = encryption
         self._table = table
@@ -105,8 +106,8 @@ class LimitedClaims:
         return self._limited_goes_first
 
     async def find_work(self, reading: Reading, endings: Endings, asked: Asked) -> list[TaskLimits]:
-        """Return the tasks that may have due items, and whose limits will allow a start once ``endings`` are
-        settled.
+        """Return the tasks that may have due items, and whose limits will allow a start once the settlements in
+        ``endings`` are written.
         """
         ended = Counter(lease.row.get(self._name) for lease, _ in endings)
         known = list(self._limits.values())
@@ -134,8 +135,8 @@ class LimitedClaims:
     async def claim(
         self, transaction: Transaction, work: Sequence[TaskLimits], asked: Asked, limit: int
     ) -> list[Lease]:
-        """Claim items of these tasks and return their leases. Each call begins with a different task, so that no task
-        starves.
+        """Claim items of the given tasks and return their leases. Each call begins with a different task, so that no
+        task starves.
         """
         self._is_busy = False
         self._first += 1
@@ -232,8 +233,9 @@ class LimitedClaims:
         now: datetime,
         limit: int,
     ) -> None:
-        """Update the lines (the due items with the same limit key). Delete empty lines. If a line's rate is exhausted,
-        postpone the line until the rate allows a start. Move any other line from which items were taken to the end.
+        """Update a task's lines; a line contains the due items with the same limit key. Delete empty lines. If a line's
+        rate is exhausted, postpone the line until the rate allows a start. Move any other line from which items were
+        taken to the end.
         """
         moved: list[Json] = []
         empty: list[Json] = []

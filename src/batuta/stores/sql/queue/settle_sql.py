@@ -15,8 +15,8 @@ def now_of(dialect: Dialect) -> str:
 
 
 def now_once(dialect: Dialect) -> str:
-    """Return an expression for the current time, like ``now_of``, for statements that change many rows. SQLite
-    evaluates it only once per statement, which saves time, because each evaluation of ``now()`` calls Python.
+    """Return an SQL expression for the current time, for statements that change many rows. SQLite evaluates this
+    expression only once per statement, which saves time, because each evaluation of ``now()`` calls Python.
     """
     return f"(SELECT {now_of(dialect)})" if dialect == "sqlite" else now_of(dialect)
 

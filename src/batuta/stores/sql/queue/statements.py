@@ -480,8 +480,8 @@ def _levels(table: QueueTable, gaps: dict[str, str], high_first: bool, index: st
 
 
 def _last_level(table: QueueTable, high_first: bool) -> str:
-    """Return a query for the last of the priorities that a claim checks one by one. If the table has no priority
-    after it, the query returns no row, and the subqueries joined to the query do not run.
+    """Return a query for the last of the ``MOST_LEVELS`` priorities that a claim looks up individually. If fewer
+    priorities have waiting items, the query returns no row, and the subqueries for further priorities do not run.
     """
     if table.priority is None:
         return "SELECT 0 AS value WHERE FALSE"
@@ -516,8 +516,9 @@ def _groups(group: str, waiting: str, most: int | None) -> dict[str, str]:
 
 
 def _pick(table: QueueTable, gaps: dict[str, str], high_first: bool, levels: str) -> str:
-    """Return the CTE that selects due rows in claim order. The highest priorities are looked up one by one. If at most
-    ``MOST_SORTED`` rows are due, the rows of all other priorities are sorted; otherwise they are read in index order.
+    """Return the CTE that selects due rows in claim order. The first priorities in this order are looked up
+    individually. If at most ``MOST_SORTED`` rows are due, the rows of all other priorities are sorted; otherwise these
+    rows are read in index order.
     """
     is_due = f"{table.available_at} <= coalesce(:now, statement_timestamp())"
     waiting = f"FROM {table.name} WHERE {gaps['is_ready']}{gaps['in_queue']} AND {is_due}"
@@ -545,8 +546,8 @@ def _pick(table: QueueTable, gaps: dict[str, str], high_first: bool, levels: str
 
 
 def _pick_on_sqlite(table: QueueTable, gaps: dict[str, str], high_first: bool, levels: str) -> str:
-    """Return the SELECT that selects due rows in claim order, like ``_pick``. SQLite has no LATERAL, so a nested loop
-    keeps the order of the priorities, and the index keeps the order within a priority.
+    """Return the SQLite query that selects due rows in claim order. SQLite has no LATERAL, so a nested loop keeps the
+    order of the priorities, and the index keeps the order within a priority.
 
     A branch of the query that is not needed compares its index column with NULL, so that it reads no rows. SQLite would
     evaluate any other condition for each row.

@@ -388,8 +388,8 @@ class SqlQueue:
         return await self._run_audited(self._queries.discard, "queue.discard", by, id=id)
 
     async def find_unserved(self, served: Collection[str] = ()) -> list[Unserved]:
-        """Return the waiting items of removed stages. This query reads the whole table, so call it only every few
-        minutes. ``served`` lists the stages of the other pipelines in the same table.
+        """Return the waiting items of stages that no longer exist. The query reads the whole table, so call this method
+        only every few minutes. ``served`` lists the stages of the other pipelines in the same table.
         """
         if self.table.queue != self.table.state:
             return []
@@ -555,12 +555,12 @@ class SqlQueue:
         return {"now": self._now(), "lease": in_microseconds(lease_holder.lease)}
 
     def _now(self) -> datetime | None:
-        """Return the time to pass to a statement. None makes the statement use the database's clock."""
+        """Return this process's time, or None if the statement must use the database's clock."""
         return self._clock.now() if self._own_time else None
 
     def _query_time(self) -> datetime | None:
-        """Return the time to pass to a statement, like ``_now``. On SQLite the result is never None, because SQL's
-        ``now()`` would call Python for every row.
+        """Return the time for a query, or None if the query must use the database's clock. On SQLite the result is
+        never None, because SQL's ``now()`` would call Python for every row.
         """
         return self._clock.now() if self._database.dialect == "sqlite" else self._now()
 

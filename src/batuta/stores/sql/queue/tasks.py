@@ -258,7 +258,8 @@ class SqlTasks:
         """Enqueue calls without keys and delays, and return their ids. Concurrent callers that enqueue one call each
         share a statement and a commit.
 
-        A call with a key must not share them, because its INSERT may wait for another transaction.
+        A call with a key needs a statement of its own, because its INSERT may wait for another transaction and would
+        delay the other calls.
         """
         shared: dict[str, Json] = {"name": task.name, "priority": priority}
         if within is not None or len(args) > 1:
@@ -456,7 +457,7 @@ class SqlTasks:
         return from_row(TaskStatus, row, job_id=row["id"], error=decode(row["error"]), **times, **found)
 
     def _now(self) -> datetime | None:
-        """Return the time to pass to a statement. None makes the statement use the database's clock."""
+        """Return this process's time, or None if the statement must use the database's clock."""
         return self.clock.now() if self.own_time else None
 
 
@@ -478,8 +479,8 @@ class UnservedItems:
         return [UnservedIn(each, self._tasks.queue(each.queue)) for each in await self._tasks.find_unserved(served)]
 
     async def of_stages(self) -> list[UnservedIn]:
-        """Return the waiting items of removed stages. This method reads the complete table of every pipeline, so call
-        it only every few minutes.
+        """Return the waiting items of stages that no longer exist. This method reads the complete table of every
+        pipeline, so call it only every few minutes.
         """
         pipelines = {
             queue.table.name: queue for queue in self.queues.values() if queue.table.queue == queue.table.state

@@ -27,8 +27,9 @@ class SqlJobCalls:
     def __init__(
         self, database: Database, now: Callable[[], datetime | None] = lambda: None, *, liveness: Database | None = None
     ) -> None:
-        """Create the store. ``now`` returns the time to write, or None to use the database's clock. ``liveness`` is a
-        separate set of connections, so that handlers cannot delay these writes.
+        """Create the store of calls to job endpoints. ``now`` returns the current time for the statements, or None if
+        they must use the database's clock. ``liveness`` is a separate set of connections, so that handlers cannot delay
+        these writes.
         """
         self._background = database
         self._database = liveness or database

@@ -39,7 +39,9 @@ class ControlQueries:
 
 class SqlControls:
     def __init__(self, database: Database, ids: Ids, events: Events, *, own_time: bool = True) -> None:
-        """Create the store. If ``own_time`` is False, PostgreSQL's clock determines when a change was made."""
+        """Create the store of the profile and the windows. If ``own_time`` is False, PostgreSQL's clock determines when
+        a change was made.
+        """
         self._database = database
         self._is_own = own_time or database.dialect == "sqlite"
         self._events = events
@@ -104,8 +106,8 @@ class SwitchQueries:
 
 class SqlSwitches:
     def __init__(self, database: Database, ids: Ids, events: Events, *, own_time: bool = True) -> None:
-        """Create the store. If ``own_time`` is False, PostgreSQL's clock determines when a switch was set and when it
-        expires.
+        """Create the store of switches. If ``own_time`` is False, PostgreSQL's clock determines when a switch was set
+        and when it expires.
         """
         self._database = database
         self._is_own = own_time or database.dialect == "sqlite"

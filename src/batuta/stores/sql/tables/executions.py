@@ -60,7 +60,9 @@ class TimetableQueries:
 
 class SqlTimetables:
     def __init__(self, database: Database, now: Callable[[], datetime | None]) -> None:
-        """Create the store. ``now`` returns the time to write, or None to use the database's clock."""
+        """Create the store of timetables. ``now`` returns the current time for the statements, or None if they must use
+        the database's clock.
+        """
         self._database = database
         self._now = now
         self._queries = load_queries(TimetableQueries, STATEMENTS / "timetables.sql", database.dialect)
@@ -222,8 +224,8 @@ class SqlExecutionLog:
         return replace(opened, replaced=replaced) if replaced else opened
 
     async def _end_replaced(self, transaction: Transaction, jobs: Collection[str], now: datetime) -> frozenset[str]:
-        """Close the execution-log rows of the current runs of these jobs, because new runs replace them. The process
-        that is executing such a run cancels it at the next lease renewal.
+        """Close the execution-log rows of the current runs of the given jobs, because new runs replace them. The
+        process that is executing such a run cancels it at the next lease renewal.
         """
         if not jobs:
             return frozenset()
@@ -313,7 +315,9 @@ class SqlExecutionLog:
         return [_execution(row) for row in rows]
 
     async def look(self) -> Ledger:
-        """Return the current switches, controls and time, without locking rows."""
+        """Return the data that decides whether a run may start (time, switches, profile and windows), without locking
+        rows.
+        """
         async with self._database.snapshot() as snapshot:
             return Ledger(
                 now=await self._now(snapshot),
@@ -365,7 +369,7 @@ class SqlExecutionLog:
         )
 
     def _own_now(self) -> datetime | None:
-        """Return the time to pass to a statement. None makes the statement use the database's clock."""
+        """Return this process's time, or None if the statement must use the database's clock."""
         return self._clock.now() if self._own_time else None
 
     async def _now(self, within: Reading) -> datetime:

@@ -34,8 +34,8 @@ class BeatQueries:
 
 class SqlBeats:
     def __init__(self, database: Database, version: str, *, liveness: Database | None = None) -> None:
-        """Create the store. ``liveness`` is a separate set of connections for heartbeats. Without it, heartbeats use
-        ``database``.
+        """Create the store of heartbeats. ``liveness`` is a separate set of connections for writing heartbeats. Without
+        it, heartbeats are written through ``database``.
         """
         self._database = database
         self._liveness = liveness or database
@@ -85,7 +85,7 @@ class SqlBeats:
 
 
 def _is_process(row: Row) -> bool:
-    """Return whether a row is a process's heartbeat. The other rows are job heartbeats, which list no loops."""
+    """Return whether a heartbeat row belongs to a process. Other rows are heartbeats of jobs, which list no loops."""
     status = row["loops_status"]
     return isinstance(status, dict) and any(isinstance(loop, dict) for loop in status.values())
 

@@ -93,8 +93,8 @@ class SqlSchedules:
         own_time: bool = False,
         encryption: Encryption = PLAIN,
     ) -> None:
-        """Create the store. ``wake`` is called with the name of the queue in which a task was enqueued. ``encryption``
-        encrypts the arguments.
+        """Create the store of schedules. ``wake`` is called with the name of each queue in which a schedule enqueued a
+        task. ``encryption`` encrypts the tasks' arguments.
         """
         self._encryption = encryption
         self._database = database
@@ -136,8 +136,8 @@ class SqlSchedules:
         return await self.get(name)
 
     async def edit(self, name: str, change: Callable[[TaskSchedule], NewSchedule], *, by: str) -> TaskSchedule:
-        """Change some fields of a schedule. All fires that were due before the edit are recorded as decided, so that
-        the edit does not trigger them.
+        """Change some fields of a schedule. Fires that were due before the change are recorded as decided, so that the
+        change does not start a task for them.
         """
         await self.get(name)
         async with self._database.transaction() as transaction:
