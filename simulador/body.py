@@ -1,4 +1,4 @@
-"""Reading the JSON body of a request."""
+"""Read the JSON body of a request."""
 
 from collections.abc import Mapping
 

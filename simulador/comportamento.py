@@ -9,7 +9,7 @@ from batuta.kernel import Json, dataclass
 
 
 class Unheard(Exception):
-    """Raised if the requested behaviour is invalid."""
+    """Raised if a request configures a simulated service with an invalid behaviour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

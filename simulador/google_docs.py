@@ -132,7 +132,9 @@ class GoogleDocs:
         return None
 
     def _is_signed(self, assertion: str, audience: str) -> bool:
-        """Return whether the assertion is signed with the account's key (RS256), for this address, and has not expired."""
+        """Return whether a JSON Web Token is signed with the service account's key (RS256), is issued for ``audience``,
+        and has not expired.
+        """
         parts = assertion.split(".")
         modulus, exponent = int(str(self._account.get("n", "0")), 16), self._account.get("e")
         if len(parts) != 3 or not modulus or not isinstance(exponent, int):

@@ -48,12 +48,12 @@ def create_app(
     webhook: Mapping[str, Json] | None = None,
     instances: Sequence[str] = (),
 ) -> Starlette:
-    """Build the simulator.
+    """Build the application that simulates the external services.
 
-    ``at_rest`` is the default behaviour of the gateway. ``webhook`` is set on its instances from the start.
-    ``instances`` contains the names of the connected instances that exist in addition to the default one. The caller
-    must run ``app.state.loops`` together with the application, because these loops deliver acknowledgements and
-    replies.
+    ``at_rest`` is the default behaviour of the simulated WhatsApp gateway. ``webhook`` is set on the gateway's
+    instances from the start. ``instances`` contains the names of the connected instances that exist in addition to the
+    default one. The caller must run ``app.state.loops`` together with the application, because these loops deliver
+    acknowledgements and replies.
     """
     evolution = Evolution(clock, seed=seed, at_rest=at_rest, webhook=webhook, instances=instances)
     slack = Slack(clock)
@@ -74,8 +74,8 @@ def create_app(
 
 
 def application(stand_ins: Sequence[StandIn], *more: BaseRoute) -> Starlette:
-    """Return an application with these simulated services, the pages that list them, and the additional routes
-    ``more``.
+    """Return an application with the given simulated services, the pages that list the services, and the additional
+    routes ``more``.
     """
 
     async def index(request: Request) -> Response:

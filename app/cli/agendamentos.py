@@ -280,7 +280,9 @@ def _print_all(ctx: CliContext, shown: list[dict[str, Any]], documentos: bool) -
 
 
 def _format_field(ctx: CliContext, column: str, value: object) -> str:
-    """Format a field of an appointment for people. The field ``status`` keeps the spreadsheet's wording."""
+    """Format one field of an appointment for display. States, dates and parsing problems are translated; the value of
+    ``status`` is shown as it is written in the spreadsheet.
+    """
     match column, value:
         case "normalization_status", str():
             return word(ctx, "leitura", value)

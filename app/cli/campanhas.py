@@ -174,7 +174,9 @@ def _status(ctx: CliContext, status: str) -> str:
 
 
 def _count_reasons(ctx: CliContext, kind: str, reasons: dict[str, int]) -> str:
-    """Format the number of unsent messages or excluded doctors for each reason."""
+    """Format ``reasons`` as one line: each reason in the operator's language, followed by the number of messages or
+    doctors that it applies to.
+    """
     return ", ".join(f"{word(ctx, kind, why)} {count}" for why, count in sorted(reasons.items()))
 
 

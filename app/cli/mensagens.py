@@ -1,4 +1,7 @@
-"""Commands for messages: ``configurar-webhook``, ``duvidas``, ``decidir``, ``optout`` and ``remover``."""
+"""Commands that set the webhook of the WhatsApp gateway (``configurar-webhook``), list messages that may or may not
+have been sent (``duvidas``), record an operator's decision about such a message (``decidir``), record an opt-out
+(``optout``), and delete a person's data on request (``remover``).
+"""
 
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
@@ -23,7 +26,7 @@ Motivo = Annotated[str, typer.Option("--motivo")]
 
 
 class Decision(StrEnum):
-    """An operator's decision whether a message was sent, in a case in which Julia cannot find out."""
+    """An operator's decision whether a message was sent. Operators decide if Julia cannot find out."""
 
     ENVIADA = "enviada"
     NAO_ENVIADA = "nao-enviada"

@@ -74,9 +74,7 @@ def word(ctx: CliContext, kind: str, state: str | None) -> str:
 
 
 def cell(ctx: CliContext, column: str, value: object) -> str:
-    """Format one table cell for people. Prices, days, hours, periods and states are shown in the operator's
-    language.
-    """
+    """Format one table cell for display. Prices, days, periods and states are shown in the operator's language."""
     match column, value:
         case _, None:
             return ""
@@ -93,7 +91,7 @@ def cell(ctx: CliContext, column: str, value: object) -> str:
 
 
 def format_cell(ctx: CliContext, value: Any, column: str, instants: Collection[str], words: Mapping[str, str]) -> str:
-    """Format one value for people. ``instants`` has the names of the columns that contain points in time. ``words``
+    """Format one value for display. ``instants`` has the names of the columns that contain points in time. ``words``
     maps each column that contains a state to the kind of state.
     """
     if value is None:
@@ -108,7 +106,9 @@ async def conversation_of(julia: Julia, written: str) -> str:
 
 
 def _require_folder(saida: Path) -> Path:
-    """Check that the output file can be written. Commands call this function before they read any input."""
+    """Refuse an output file whose folder does not exist or cannot be written. Commands call this function before they
+    read any input.
+    """
     folder = saida.absolute().parent
     if not folder.is_dir():
         raise ConfigError(problem=NO_FOLDER(folder=folder), next_step=OTHER_FILE())
@@ -128,8 +128,8 @@ def print_rows(
     shown: Sequence[Mapping[str, Any]],
     formatted: Callable[[CliContext, str, Any], str],
 ) -> None:
-    """Print rows as a table. The command's group defines the columns, and the message that is printed if there are no
-    rows.
+    """Print rows as a table. ``group`` is the name of a command, whose texts provide the column titles and the message
+    for an empty table.
     """
     if not shown:
         ctx.say(ctx.texts()(f"cli.{group}.none"))

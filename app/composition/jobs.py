@@ -173,7 +173,7 @@ def pilot_rules(settings: Settings, flag: str) -> tuple[SwitchRule, ...]:
 
 
 def add_endpoints(work: Batuta, settings: Settings, handlers: Mapping[str, JobHandler]) -> None:
-    """Register each of the ``handlers`` at the path ``/jobs/`` followed by its name. Every job in the catalogue needs a
+    """Register each handler at the path ``/jobs/`` followed by the handler's name. Every job in the catalogue needs a
     handler.
     """
     for endpoint, entry in _endpoints().items():
@@ -192,9 +192,9 @@ def upkeep_handlers(work: Batuta, settings: Settings, requested: Retention) -> M
 
 
 def history(work: Batuta, settings: Settings) -> list[Retention]:
-    """Return the retentions that the job `limpar_historico` applies to runs, to circuit-breaker transitions and to the
-    tables in each context's `history.sql`. In a context whose setting is not "off", there are also retentions for
-    personal data (`retencao.sql`).
+    """Return the retentions that the job `limpar_historico` applies: those for runs, for circuit-breaker transitions
+    and for the tables in each context's `history.sql`. The retentions for personal data (`retencao.sql`) are added for
+    each context whose setting is a number of days and not "off".
     """
     age, database, clock = timedelta(days=settings.batuta_keep_executions_days), work.database, work.clock
     kept = {context: getattr(settings, name) for context, name in KEPT.items()}

@@ -24,5 +24,7 @@ def open_client(timeout: httpx2.Timeout, limits: httpx2.Limits = _FEW) -> httpx2
 
 @cache
 def _certificates() -> ssl.SSLContext:
-    """Return the machine's certificates. Loading them takes 20 ms, so all clients share them."""
+    """Return the TLS context with the certificate authorities that the machine trusts. Loading the certificates takes
+    20 ms, so all clients share the context.
+    """
     return httpx2.create_ssl_context(trust_env=False)

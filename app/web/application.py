@@ -58,7 +58,9 @@ FINDING_PAGES: Final[Mapping[str, str]] = {
 def build(
     settings: Settings, commands: Mapping[str, Command], clock: Clock | None, pace: Pace | None, port: Port | None
 ) -> Julia:
-    """Build Julia for this process, as ``app.main.build`` describes."""
+    """Build Julia for this process: the engine with the commands, pages and API routes, and all services. If ``port``
+    is given, it replaces the Telegram client that the settings select.
+    """
     julia: Julia
     work = build_engine(
         settings,

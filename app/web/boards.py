@@ -191,8 +191,8 @@ def _report(julia: Julia, relatorio: Relatorio) -> Course:
 
 
 def _sending_note(julia: Julia) -> str:
-    """Return a sentence that says whether Julia may start conversations now. During the usual hours, return an empty
-    string.
+    """Return the key of the text that explains which messages Julia sends at this moment, in a demonstration or outside
+    the sending hours. Return an empty string during the sending hours.
     """
     if is_demonstration(julia.settings):
         return "quadro.demonstracao"

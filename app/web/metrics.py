@@ -25,8 +25,8 @@ TELEGRAM: Final = {
 def readings(
     saude: Callable[[], Awaitable[Mapping[str, Any]]], contas: Callable[[], Awaitable[Mapping[str, Any]]]
 ) -> dict[str, MetricReading]:
-    """Return the metrics for appointments and Telegram. ``saude`` and ``contas`` are the responses from
-    ``/health/agendamentos`` and ``/health/telegram``.
+    """Return the metrics for appointments and Telegram. ``saude`` and ``contas`` return the documents that
+    ``/health/agendamentos`` and ``/health/telegram`` show.
     """
 
     async def agendamentos() -> Sequence[Metric]:

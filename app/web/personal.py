@@ -1,5 +1,5 @@
-"""Personal data in responses from Julia's routes. It is masked for callers without the scope pii. For other callers,
-the access is recorded.
+"""Personal data in responses from Julia's routes. The data is masked for callers without the scope pii. For callers
+with this scope, the access is recorded.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,8 +14,8 @@ T = TypeVar("T")
 
 
 async def personal(request: Request, document: T, *names: str, count: int = 1) -> T:
-    """Return a JSON object that the caller may see. Without the scope pii, the fields ``names`` are masked at every
-    depth. With the scope, the audit log records access to ``count`` records.
+    """Return ``document`` as the caller of a route may see it. Without the scope pii, the fields ``names`` are masked
+    at every depth. With the scope, the audit log records access to ``count`` records.
     """
     return document if await disclose(request, count) else cover(document, names)
 

@@ -1,4 +1,4 @@
-"""Convert errors from the services in ``app/contexts`` to API problems."""
+"""Convert errors from the services in ``app/contexts`` to error responses of the API (``Problem``)."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,9 +14,10 @@ LONGEST_FACT = 500
 
 @contextmanager
 def as_problems(request: Request, refusals: Mapping[type[BatutaError], tuple[int, str]]) -> Iterator[None]:
-    """Convert an error to a problem with the status and slug of the first class that matches the error.
+    """Convert an error to an error response with the status and slug of the first class in ``refusals`` that matches
+    the error.
 
-    The error's values (``facts``) fill in the problem's text. The additional value ``why`` is the error's sentence in
+    The error's values (``facts``) fill in the response's text. The additional value ``why`` is the error's sentence in
     the caller's language.
     """
     try:

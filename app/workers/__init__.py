@@ -1,1 +1,1 @@
-"""Julia's processes that operators start by name."""
+"""Modules that start Julia's processes: ``python -m app.workers.scheduler``, for example."""

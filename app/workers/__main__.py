@@ -1,4 +1,4 @@
-"""The worker for all queues, ``python -m app.workers``, like ``batuta worker``."""
+"""Start the worker for all queues with ``python -m app.workers``, as ``batuta worker`` does."""
 
 import sys
 

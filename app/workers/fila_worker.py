@@ -1,5 +1,5 @@
-"""The message worker, ``python -m app.workers.fila_worker``. It sends messages and processes webhook deliveries. If the
-gateway's answer to a send was lost, the worker finds out whether the message was sent.
+"""Start the worker for all queues with ``python -m app.workers.fila_worker``, as ``batuta worker`` does. Among other
+work, this process sends messages and processes webhook deliveries.
 """
 
 import sys

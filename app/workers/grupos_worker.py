@@ -1,6 +1,7 @@
 """The worker for the groups pipeline, ``python -m app.workers.grupos_worker``. It only processes group messages.
 
-``work`` is Julia with a worker that serves only the pipeline's stages. ``batuta worker`` serves all queues.
+The object ``work`` is Julia's engine, limited to the stages of that pipeline. In contrast, ``batuta worker`` serves all
+queues.
 """
 
 import sys

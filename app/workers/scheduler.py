@@ -38,7 +38,7 @@ def _profile(settings: Settings) -> Profile:
 
 
 async def _read_profile(work: Batuta) -> Profile:
-    """Read the profile without creating or migrating the database."""
+    """Read the active profile from the database, without creating or migrating the database."""
     if not await work.database.exists():
         return cast("Profile", work.registry.first)
     await work.connections.open()

@@ -1,4 +1,6 @@
-"""Delivers the gateway's events to the webhooks: delayed, sometimes twice, sometimes out of order, with retries."""
+"""Deliver the simulated gateway's events to the webhooks, with retries. As configured, some events are late, lost or
+delivered twice.
+"""
 
 import asyncio
 import base64
@@ -158,7 +160,9 @@ def _part(value: Mapping[str, Json]) -> str:
 
 
 def _what(event: str, data: Mapping[str, Json]) -> str | None:
-    """Return an event's identity, or None if the event has no id. The identity does not depend on the event's time."""
+    """Return a text that identifies an event, such as the delivery of one message, or None if the event has no id. The
+    simulator derives the event's random delay or loss from this text.
+    """
     key = data.get("key")
     id = data.get("keyId") or (key.get("id") if isinstance(key, Mapping) else None)
     return None if id is None else f"{event} {id} {data.get('status')}"

@@ -14,7 +14,7 @@ DOUBTFUL = 5
 
 
 def fala(chance: Chance, n: int) -> str:
-    """Return the nth message of a group, which depends only on ``n``, the group and the seed."""
+    """Return the nth message of the simulated groups. The same ``n`` and the same seed always give the same text."""
 
     def pick(words: tuple[str, ...], what: str) -> str:
         return words[chance.bits(16, what, n) % len(words)]

@@ -49,7 +49,7 @@ class Refused(Exception):
 
 
 class Unlicensed(Exception):
-    """The response that gateway versions 2.4 and later give until they are activated."""
+    """Raised to answer as gateway versions 2.4 and later do before their licence is activated."""
 
 
 class CutOff(Response):
@@ -75,8 +75,8 @@ class Evolution:
         webhook: Mapping[str, Json] | None = None,
         instances: Sequence[str] = (),
     ) -> None:
-        """Create the gateway. ``webhook`` is set on the instances that exist from the start. ``instances`` contains the
-        names of the instances that exist in addition to the default one.
+        """Create the simulated gateway. ``webhook`` is set on the instances that exist from the start. ``instances``
+        contains the names of the instances that exist in addition to the default one.
         """
         self.recebidos = Recebidos(clock)
         self._clock = clock
@@ -116,8 +116,8 @@ class Evolution:
         return Mount(self.path, Starlette(routes=routes, exception_handlers=handlers))
 
     def forget(self) -> None:
-        """Delete the record of received calls. Instances and their messages are kept, because they belong to the
-        gateway.
+        """Delete the record of received calls. The instances and their messages stay, because they are the state of the
+        simulated gateway.
         """
         self.recebidos.clear()
 

@@ -22,16 +22,16 @@ def jid_of(number: str) -> str:
 
 
 def is_on_whatsapp(jid: str) -> bool:
-    """Return whether an address is registered with WhatsApp. Every valid phone number, group, list and hidden address
-    is.
+    """Return whether an address counts as registered with WhatsApp. Every valid phone number, group, list and hidden
+    address is registered.
     """
     phone, _, _ = jid.partition("@")
     return not jid.endswith(PERSON) or len(phone) in _PHONE_DIGITS
 
 
 def lookup_order(jid: str) -> int:
-    """Return the position of an address in a response. As in the original, broadcasts come first, then groups, then
-    people, whatever their order in the request.
+    """Return the key by which addresses are sorted in a response. As in the original, broadcasts come first, then
+    groups, then people, whatever their order in the request.
     """
     if jid.endswith(BROADCAST):
         return 0

@@ -346,7 +346,9 @@ class Controle:
         return JSONResponse({"id": id}, 201)
 
     def _with_phone(self, telefone: Json) -> int | None:
-        """Return the person who already has this number, or None. A number has one account, even after a restart."""
+        """Return the id of the simulated person who has this phone number, or None. A number belongs to only one
+        person, even after a restart.
+        """
         people = self._mundo.pessoas.values()
         return next((each.id for each in people if telefone is not None and each.telefone == telefone), None)
 

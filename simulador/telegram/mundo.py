@@ -1,9 +1,9 @@
 """The state of the simulated Telegram: people, chats, sessions, messages, updates and configured faults.
 
-For each call, a transport first asks ``plan`` which faults to apply, then calls the method of the same name. Every
-change is an event. With a ``journal``, each event is written to that file before its answer, and a new process
-continues from it, so that a killed simulator loses no acknowledged event. Errors have the names of the original
-(``FLOOD_WAIT_30``).
+For each call, a server such as ``simulador.telegram.api`` first asks ``plan`` which faults to apply, and then calls the
+method of ``Mundo`` that implements the call. Every change is an event. With a ``journal``, each event is written to
+that file before its answer, and a new process continues from it, so that a killed simulator loses no acknowledged
+event. Errors have the names of the original (``FLOOD_WAIT_30``).
 """
 
 import hashlib
@@ -259,7 +259,7 @@ class Mundo:
         raise RpcError(400, "PHONE_NUMBER_INVALID")
 
     def sign_in(self, telefone: str, code: str) -> Pessoa:
-        """Check a code. A person with a password must still pass ``check_password``."""
+        """Check a login code, and return the person. If the person has a password, check it with ``check_password``."""
         pessoa = self.person_by_phone(telefone)
         if code != LOGIN_CODE:
             raise RpcError(400, "PHONE_CODE_INVALID")
@@ -296,13 +296,13 @@ class Mundo:
         return len(self._box(conta).updates)
 
     def difference(self, conta: int, pts: int, most: int = MOST_AT_ONCE) -> list[dict[str, Json]]:
-        """Return the next updates after a position, oldest first: all of them, or only ``most`` if there are more."""
+        """Return at most ``most`` updates of an account after the position ``pts``, oldest first."""
         return self._box(conta).updates[pts : pts + most]
 
     # Requests of an account
 
     def hash_for(self, conta: int, chave: str) -> int:
-        """Return the access hash of a person or a chat. Each account has a different hash."""
+        """Return the access hash with which an account addresses a person or a chat. It differs for each account."""
         return self.chance.bits(62, "access", conta, chave)
 
     def entity(self, conta: int, chave: str) -> dict[str, Json]:

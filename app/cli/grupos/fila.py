@@ -1,4 +1,6 @@
-"""``batuta grupos status | reprocessar | backfill | reler``: count the queued messages, and enqueue messages again."""
+"""``batuta grupos``: count the queued messages (``status``), retry rows whose processing failed (``reprocessar``),
+enqueue messages that have no row in the queue (``backfill``), and read processed messages again (``reler``).
+"""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta

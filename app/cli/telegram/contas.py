@@ -1,4 +1,6 @@
-"""``batuta telegram``: show, pause and resume accounts, read a chat's history, and link people to doctors."""
+"""``batuta telegram``: show, pause and resume accounts, read a chat's old messages, record which Telegram user is which
+doctor, and encrypt the stored sessions with a new key.
+"""
 
 from typing import Annotated, Any
 

@@ -102,7 +102,9 @@ async def _repeat(
 
 
 async def _type(ctx: CliContext, what: str, *, hidden: bool = True) -> str:
-    """Read a line: from a terminal (without echo if ``hidden``), or from a script's standard input."""
+    """Read a line from the terminal, without echo if ``hidden``. If a script runs the command, read the line from
+    standard input.
+    """
     prompt = f"{ctx.texts()(f'{TEXT}.ask_{what}')} "
     if not sys.stdin.isatty():
         typed = await asyncio.to_thread(sys.stdin.readline)

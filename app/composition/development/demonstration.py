@@ -219,7 +219,9 @@ class Demonstration:
         await self._post(f"/api/v1/vagas/{vaga}/anunciar", melhores=4)
 
     async def reserve_short_shift(self) -> None:
-        """Create two shifts that start now and last a minute. The first is reserved for a doctor; the second expires."""
+        """Create two vacancies whose shifts start now and last a minute. Reserve the first for a doctor. The second
+        expires without a doctor.
+        """
         starts = self._now()
         hours = {"hora_inicio": f"{starts:%H:%M}", "hora_fim": f"{starts + timedelta(minutes=1):%H:%M}"}
         self._shift = await self._create(AREAS[0], starts, valor=900, **hours)

@@ -98,8 +98,8 @@ async def _simulate(
 
 
 def new_seed(clock: Clock) -> int:
-    """Return a seed for the simulated gateway. The seed determines the ids of its messages, so each start needs a new
-    one: the database may contain messages from an earlier start.
+    """Return a seed for the simulated WhatsApp gateway. The gateway derives its message ids from the seed. Each start
+    needs a new seed, because the database may contain message ids from an earlier start.
     """
     return int(clock.now().timestamp() * 1000)
 
@@ -113,8 +113,8 @@ async def _simulate_telegram(settings: Settings, where: tuple[str, int, str], st
 
 
 def _telegram_journal(settings: Settings) -> Path | None:
-    """Return a journal file next to the SQLite database, so that simulated sessions survive a restart. Return None for
-    any other database.
+    """Return the path of the file in which the simulated Telegram keeps its state across restarts. The file is next to
+    the SQLite database. Return None for any other database.
     """
     kind, _, file = settings.database_url.get_secret_value().partition(":///")
     return Path(f"{file}.telegram") if kind == "sqlite" and file else None

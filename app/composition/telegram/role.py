@@ -1,4 +1,6 @@
-"""The role ``telegram``. The parent process imports this module, so this module imports no service."""
+"""The role ``telegram``: the process that sends and receives Telegram messages. The parent process of ``batuta up``
+also imports this module, so this module must not import the services, which would cost the parent memory.
+"""
 
 from typing import Final
 

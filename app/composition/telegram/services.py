@@ -121,8 +121,8 @@ def add_telegram(
 
 
 def _send_again(work: Batuta, reconciliador: Reconciliador) -> None:
-    """Wake two loops because an account has reconnected: the loop that sends messages, and the loop that finds out
-    whether an earlier message was sent.
+    """After an account has reconnected, wake two loops: the loop that sends messages, and the loop that finds out
+    whether messages with an unknown result were sent.
     """
     work.wakeups.wake(TELEGRAM_SAIDA)
     reconciliador.wakeup.set()

@@ -81,8 +81,8 @@ class Inicio:
         ids: Ids,
         clock: Clock,
     ) -> None:
-        """Build the service. ``lotes`` creates batches. ``mensagens`` counts and cancels the messages in a campaign's
-        batch.
+        """Create the service that starts campaigns. ``lotes`` creates batches. ``mensagens`` counts and cancels the
+        messages in a campaign's batch.
         """
         self._database = database
         self._fila = fila
@@ -112,7 +112,7 @@ class Inicio:
         return done
 
     async def por_que_espera(self, tipo: str, held_types: Mapping[str, str]) -> str | None:
-        """Return why a campaign of this type must wait now, or None if it may start or continue."""
+        """Return the reason why campaigns of the type ``tipo`` must wait now, or None if they may start or continue."""
         if tipo in held_types:
             return held_types[tipo]
         return espera(await self._rules(self._database, tipo), self._clock.now())
@@ -265,7 +265,9 @@ class Inicio:
         return total
 
     async def _queue(self, transaction: Transaction, campanha: Devida, people: Sequence[Row]) -> int:
-        """Queue the messages to these recipients, and mark the recipients as queued in the same transaction."""
+        """Queue a campaign's messages to the given recipients, and mark the recipients as queued in the same
+        transaction. Return the number of queued messages.
+        """
         now, items = self._clock.now(), []
         for recipient in people:
             valores = {"nome": recipient["primeiro_nome"], "especialidade": recipient["especialidade"]}

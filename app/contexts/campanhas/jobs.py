@@ -30,7 +30,7 @@ class CampaignJobs:
 
 class CampaignLoop:
     def __init__(self, inicio: Inicio, held: Held) -> None:
-        """Build the loop. ``held`` returns the campaign types whose job is paused."""
+        """Create the loop that starts due campaigns. ``held`` returns the campaign types whose job is paused."""
         self.name = "campanhas"
         self.wakeup = Wakeup()
         self._inicio = inicio

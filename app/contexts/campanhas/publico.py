@@ -73,15 +73,17 @@ class Escolha:
 
 
 def ate(quem: Candidato, now: datetime, then: datetime) -> Candidato:
-    """Return the facts about a doctor as they will be at the instant ``then``. A queued message from another campaign
-    is assumed to be sent now. It therefore excludes the doctor only if the time from now until that instant is at most
-    the minimum interval between two campaigns.
+    """Predict the facts about a doctor at the instant ``then``. If a message from another campaign is queued for the
+    doctor, the prediction assumes that the message is sent now. The message therefore counts only until the minimum
+    interval between two campaigns has passed.
     """
     return replace(quem, na_fila_de_outra=quem.na_fila_de_outra and then - now <= BETWEEN_CAMPAIGNS)
 
 
 def motivo(quem: Candidato, filtros: Filtros, campos: Collection[str], now: datetime) -> MotivoDaExclusao | None:
-    """Return why this doctor is excluded, or None for a recipient."""
+    """Return the reason why a doctor is excluded from a campaign, or None if the doctor receives the campaign's
+    message.
+    """
     reasons = (
         (MotivoDaExclusao.CADASTRO_REMOVIDO, quem.removido),
         (MotivoDaExclusao.OPTOUT, quem.optout),

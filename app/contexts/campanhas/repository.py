@@ -89,7 +89,7 @@ def candidato(row: Row) -> Candidato:
 
 
 def lists(**named: Any) -> dict[str, Any]:
-    """Return a statement's list parameters. An absent list becomes an empty list: separate parameters say which of the
-    lists restrict the result.
+    """Convert the values of a statement's list parameters to lists. None becomes an empty list; another parameter tells
+    the statement to ignore that list.
     """
     return {name: list(values or ()) for name, values in named.items()}

@@ -99,8 +99,8 @@ class Campanhas:
         clock: Clock,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
-        """Build the service. ``held`` returns the campaign types whose job is paused. ``wake`` is called when held
-        messages may be sent again.
+        """Create the service for operators' actions on campaigns. ``held`` returns the campaign types whose job is
+        paused. ``wake`` is called when messages that were held back may be sent again.
         """
         self._database = database
         self._mensagens = mensagens
@@ -326,7 +326,9 @@ def _waits(row: Row) -> bool:
 
 
 def _held_by(row: Row) -> str | None:
-    """Return the stored form of the reason why all messages of a paused campaign wait, or None for other campaigns."""
+    """Return the reason why a paused campaign's messages wait, encoded as in the database. Return None if the campaign
+    is not paused.
+    """
     return encode(CAMPAIGN_PAUSED()) if row["status"] == StatusDaCampanha.PAUSADA else None
 
 

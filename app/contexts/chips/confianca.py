@@ -39,7 +39,7 @@ LIMITS: Final[Mapping[str, tuple[int, int]]] = {
 
 
 class Nivel(StrEnum):
-    """Levels of trust, best first."""
+    """Levels of trust in a chip, best first."""
 
     VERDE = "verde"
     AMARELO = "amarelo"
@@ -105,7 +105,7 @@ NOTHING: Final = Permissoes()
 
 
 def factors(medidas: MedidasDoChip, fase: str) -> dict[str, float]:
-    """Return the terms that add up to the trust score, by name."""
+    """Return the terms that add up to a chip's trust score, by name."""
     return {
         "base": 30.0,
         "idade": 15 * _share(medidas.idade_dias, 30),

@@ -62,7 +62,9 @@ class ChipJobs:
         zone: ZoneInfo,
         clock: Clock,
     ) -> None:
-        """Build the jobs. ``line`` is the WhatsApp client, or None if no gateway is configured."""
+        """Create the scheduled jobs for the chips. ``line`` is the WhatsApp client, or None if no gateway is
+        configured.
+        """
         self._database = database
         self._line = line
         self._gateway = gateway
@@ -204,8 +206,8 @@ class ChipJobs:
         return moved
 
     async def snapshot_chips_diario(self, call: JobCall) -> Outcome:
-        """Store today's snapshot of every chip, whatever the chip's status. A day begins at midnight in the configured
-        time zone.
+        """Store a snapshot of every chip: its message counts for one day, its trust and its status. A run before noon
+        stores the snapshots of the previous day, a later run those of today.
         """
         now = self._clock.now()
         data = (now.astimezone(self._zone) - LATE_UNTIL).date()
@@ -223,8 +225,8 @@ class ChipJobs:
         )
 
     async def resetar_contadores_chips(self, call: JobCall) -> Outcome:
-        """Store the chips' snapshots for the previous day. Then recount the messages that each chip has sent and
-        received today.
+        """Store a snapshot of every chip for the previous day (message counts, trust and status). Then recount the
+        messages that each chip has sent and received today.
         """
         now = self._clock.now()
         today = now.astimezone(self._zone).date()

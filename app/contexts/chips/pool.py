@@ -242,7 +242,9 @@ class Pool:
         is_over: bool,
         now: datetime,
     ) -> tuple[int, int]:
-        """Write the chips' snapshots for one day. Return how many are new, and how many already existed."""
+        """Store one snapshot per chip for the day ``data``: its message counts, trust and status. Return the number of
+        new snapshots and the number of snapshots that already existed.
+        """
         there = {row["chip_id"] for row in await transaction.all(self._queries.snapshots, data=data)}
         made = kept = 0
         for chip in chips:

@@ -147,8 +147,8 @@ def judge(chips: Sequence[Saude], *, is_configured: bool, banned: Sequence[str] 
 
 
 def _obstacles(chips: Sequence[Saude]) -> str:
-    """Return a text that says why these chips cannot send. If several obstacles apply to a chip, the text mentions only
-    the first.
+    """Return a text with the reasons why the given chips cannot send. If several reasons apply to a chip, the text
+    mentions only the first.
     """
     left = list(chips)
 

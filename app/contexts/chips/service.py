@@ -174,8 +174,8 @@ class Chips:
     async def mover(
         self, transaction: Transaction, id: str, before: str, after: str, why: str, *, by: str, now: datetime
     ) -> bool:
-        """Change the status of a chip. ``before`` is the status that the chip must still have; if it has another one,
-        return False.
+        """Change a chip's status from ``before`` to ``after``. Return False if the chip no longer has the status
+        ``before``.
         """
         if not await transaction.run(self._queries.move, id=id, from_status=before, to_status=after, now=now):
             return False

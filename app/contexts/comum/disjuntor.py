@@ -1,4 +1,4 @@
-"""Send requests to the gateway through its circuit breaker. Messages are not sent through this module: the send
+"""Make requests to the WhatsApp gateway through its circuit breaker. Only messages are sent in another way: the send
 protocol uses the circuit breaker itself.
 """
 
@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 
 class Disjuntor:
-    """Makes requests to the gateway and reports each result to the gateway's circuit breaker. While the circuit is
-    open, no request is made.
+    """Makes requests to the WhatsApp gateway and reports each result to the gateway's circuit breaker. While the
+    circuit is open, no request is made.
     """
 
     def __init__(self, circuits: Circuits, clock: Clock) -> None:
@@ -24,8 +24,8 @@ class Disjuntor:
         self._clock = clock
 
     async def ask(self, call: str, ask: Callable[[], Awaitable[T | Unavailable]]) -> T | Unavailable:
-        """Make a request, and return the answer or the reason why the request was not made. ``call`` is the name by
-        which operators know the request.
+        """Make a request to the WhatsApp gateway and return the answer. If the circuit breaker is open, make no request
+        and return the reason. ``call`` is the name of the request that operators see.
         """
         verdict = await self._breaker.admit(self._clock.now())
         if isinstance(verdict, Hold):
@@ -40,8 +40,8 @@ class Disjuntor:
 
 
 def report_of(answer: object, call: str) -> EffectReport:
-    """Convert the result of a request to a report for the circuit breaker. If the gateway answers that it does not know
-    an instance or a group, the report is not a failure, because the gateway itself works.
+    """Convert the result of a request to a report for the circuit breaker. If the WhatsApp gateway answers that it does
+    not know an instance or a group, the report is not a failure, because the gateway itself works.
     """
     if not isinstance(answer, Unavailable):
         return WORKED

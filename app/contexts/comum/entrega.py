@@ -7,19 +7,19 @@ from batuta.kernel import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Entregue:
-    """The destination accepted the delivery."""
+    """Result: the destination accepted the delivery."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recusado:
-    """Nothing was delivered: the destination refused the request, or the request was not sent."""
+    """Result: nothing was delivered. The destination refused the request, or the request was not sent."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Incerto:
-    """The request got no response, so the delivery may or may not have arrived."""
+    """Result: the request got no response, so the delivery may or may not have arrived."""
 
     why: str
 

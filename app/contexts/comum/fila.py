@@ -1,4 +1,4 @@
-"""The queue to which a service adds items."""
+"""The interface with which services add items to a queue."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -8,8 +8,8 @@ from batuta.sql import Transaction
 
 
 class Fila(Protocol):
-    """Interface of the engine's queues. ``put`` returns each new item's id, or None if an unfinished item has the same
-    key. ``shared`` maps columns to a value that all items share.
+    """A queue to which services add items. ``put`` returns the id of each new item, or None for an item whose key an
+    unfinished item already has. ``shared`` maps column names to values that are the same for all new items.
     """
 
     async def put(

@@ -1,4 +1,6 @@
-"""The end of a job's time: a job stops before its deadline, so that its answer arrives in time."""
+"""Decide when a job must stop because its time is nearly over. A job stops ten seconds before its deadline, so that its
+result still arrives in time.
+"""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -11,5 +13,5 @@ MARGIN: Final = timedelta(seconds=10)
 
 
 def must_stop(call: JobCall, now: datetime) -> bool:
-    """Return whether the job must leave its remaining work to its next run."""
+    """Return whether a job's deadline is so near that the job must leave its remaining work to its next run."""
     return now >= call.deadline - MARGIN

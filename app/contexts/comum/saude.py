@@ -8,8 +8,8 @@ from batuta.health import Finding, Report, Severity
 def report_count(
     severity: Severity, source: str, what: str, count: int, since: datetime | None = None, *, lost: int
 ) -> Report:
-    """Report ``count`` rows as the finding ``{source}.{what}``, which lowers the score by ``lost`` points. Zero rows
-    give no finding. ``since`` is the time of the oldest row. Operators read the text with the key
+    """Report ``count`` rows as the finding ``{source}.{what}``, which lowers the health score by ``lost`` points. If
+    ``count`` is zero, report no finding. ``since`` is the time of the oldest row. Operators read the text with the key
     ``finding.{source}_{what}``.
     """
     if not count:

@@ -17,7 +17,7 @@ _BRAZILIAN_WITHOUT_NINTH = re.compile(r"(55[0-9]{2})([6-9][0-9]{7})")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A parsed address. ``telefone`` is None for groups and for people who hide their number."""
+    """A parsed WhatsApp address. ``telefone`` is None for groups and for people who hide their number."""
 
     jid: str
     telefone: str | None = None
@@ -35,8 +35,8 @@ class Address:
 
 
 def address(jid: str, alternative: str | None = None) -> Address | None:
-    """Parse an address. Return None for a broadcast or a channel. ``alternative`` is a second address for the same
-    person, which some events contain.
+    """Parse a WhatsApp address. Return None for a broadcast or a channel. ``alternative`` is a second address for the
+    same person, which some events contain.
     """
     found = [each for each in (_parse(jid), _parse(alternative or "")) if each is not None]
     if not found:

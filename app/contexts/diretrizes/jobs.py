@@ -19,7 +19,9 @@ REJECTED = define("documento_invalido", "{documento} was ignored: {motivo}; corr
 
 
 class Urgentes(Protocol):
-    """Counts of the urgent vacancies after the job has run."""
+    """The result of marking the vacancies that the briefing names as urgent: how many vacancies are urgent, how many
+    changed, and a warning for each line of the briefing that was not understood.
+    """
 
     @property
     def total(self) -> int: ...
@@ -37,8 +39,8 @@ class Urgencias(Protocol):
 
 class DirectiveJobs:
     def __init__(self, diretrizes: Diretrizes, fonte: Fonte, onde: str, urgencias: Urgencias | None = None) -> None:
-        """Build the jobs. ``onde`` describes the documents' source to operators, such as the path of a folder. If
-        ``urgencias`` is None, no vacancy becomes urgent.
+        """Create the jobs that read operators' documents. ``onde`` describes the documents' source to operators, such
+        as the path of a folder. If ``urgencias`` is None, no vacancy becomes urgent.
         """
         self._diretrizes = diretrizes
         self._urgencias = urgencias

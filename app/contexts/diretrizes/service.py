@@ -143,8 +143,8 @@ class Diretrizes:
         return await self._database.all(self._queries.active)
 
     async def versoes(self, tipo: str) -> Sequence[Row]:
-        """Return every version of a directive, newest first. Raises DiretrizDesconhecida if the directive does not
-        exist.
+        """Return the last 50 versions of a directive, newest first. Raises DiretrizDesconhecida if the directive does
+        not exist.
         """
         found = await self._database.all(self._queries.versions, tipo=tipo, limite=MOST_VERSIONS)
         if not found:

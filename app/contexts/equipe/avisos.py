@@ -78,7 +78,7 @@ class Canal(Protocol):
     def nome(self) -> str: ...
     @property
     def repete(self) -> bool:
-        """Whether the destination recognises a repeated notice by its id."""
+        """True if the destination recognises a repeated notice by its id."""
         ...
 
     async def avisar(self, aviso: Aviso) -> Entrega: ...
@@ -93,8 +93,8 @@ class NoticeQueries:
 
 
 class Avisos:
-    """Listens for requests for a person (``AoChamar``) and queues a notice for each. As the queue's handler, sends the
-    notices.
+    """Queues notices to the team when a conversation needs a person (listener ``AoChamar``) or when the briefing
+    changes, and sends the queued notices.
     """
 
     def __init__(self, database: Database, canais: Sequence[Canal], clock: Clock) -> None:
@@ -105,7 +105,9 @@ class Avisos:
         self.fila: Fila | None = None  # set when the queue is registered
 
     async def chamada(self, transaction: Transaction, chamado: Chamado, *, now: datetime) -> None:
-        """Queue one notice for each destination, unless a notice with the same key was already queued."""
+        """Queue a notice that a conversation needs a person, one for each destination. Skip a destination for which a
+        notice with the same key was already queued.
+        """
         if not self.canais or self.fila is None:
             return
         values = {
@@ -117,7 +119,7 @@ class Avisos:
         await self.fila.put(items, within=transaction)
 
     async def aplicado(self, transaction: Transaction, aplicado: Aplicado) -> None:
-        """Queue a notice about the changed briefing for each destination."""
+        """If the new version of the briefing changed a directive, queue a notice about it for each destination."""
         if aplicado.documento != BRIEFING or not aplicado.mudou or self.fila is None:
             return
         detail = f"{', '.join(aplicado.mudou)} (avisos: {len(aplicado.avisos)})"

@@ -18,7 +18,7 @@ JULIA: Final = "julia"
 
 @dataclass(frozen=True, slots=True)
 class Falha:
-    """A request that failed. ``report`` is the result for the circuit breaker."""
+    """A request to the help desk that failed. ``report`` is the result for the circuit breaker."""
 
     report: EffectReport
 
@@ -61,9 +61,9 @@ class Central(Protocol):
 
     async def publicar(self, central_id: int, publicacao: Publicacao) -> Falha | None: ...
     async def etiquetar(self, central_id: int, mais: Sequence[str], menos: Sequence[str]) -> Falha | None:
-        """Add labels to a conversation and remove labels from it. All other labels are kept."""
+        """Add labels to a conversation in the help desk, and remove labels from it. All other labels are kept."""
         ...
 
     async def mudar(self, central_id: int, *, aberta: bool) -> Falha | None:
-        """Open or resolve a conversation."""
+        """Open or resolve a conversation in the help desk."""
         ...

@@ -117,7 +117,9 @@ class Recados:
         )
 
     async def _open_again(self, transaction: Transaction, talk: Row, central_id: int, now: datetime) -> str:
-        """Return the doctor's open conversation, and link the help desk to it instead of to the ended conversation."""
+        """Return the id of the doctor's open conversation. The conversation in the help desk belonged to an earlier
+        conversation, which has ended; link it to the open one.
+        """
         id = await self._conversas.conversa(transaction, str(talk["cliente_id"]), None, now=now)
         await transaction.run(self._queries.unlink, id=talk["id"])
         await transaction.run(self._queries.relink, id=id, central_id=central_id, desde=now)

@@ -1,4 +1,4 @@
-"""Interface for other contexts to use doctors' states: it decides which objections are grave."""
+"""Interface of doctors' states for other contexts: decide whether an objection is grave."""
 
 from app.contexts.estado_medico.model import eh_grave
 

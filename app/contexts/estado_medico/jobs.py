@@ -99,8 +99,8 @@ class Manutencao:
         return len(rows), _position(rows)
 
     async def _reconcile(self, after: str, now: datetime) -> tuple[int, str | None]:
-        """Correct states in which the doctor's last message is missing. It is missing if the sender's phone number
-        became known only after the message arrived.
+        """Correct doctors' states in which the time of the last inbound or outbound message is missing or too early,
+        for example because a sender's phone number became known only after the message arrived.
         """
         async with self._database.transaction() as transaction:
             rows = await transaction.all(self._queries.recorded, depois=after, limite=PAGE)

@@ -80,7 +80,7 @@ class EstadoDosMedicos:
         await transaction.run(self._queries.contacted, cliente_id=mensagem.cliente_id, now=mensagem.em)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Do nothing, because a message that was not sent is not a contact."""
+        """Do nothing when a message ends without being sent, because only sent messages change the doctor's state."""
 
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
         """Apply an inbound message's effect on the doctor's state. Return None, because this listener does not answer
@@ -127,7 +127,7 @@ class Filtro:
 
 
 class Estados:
-    """Doctors' states, for operators to see and correct."""
+    """Service with which operators see and correct doctors' states."""
 
     def __init__(self, database: Database, ids: Ids, clock: Clock) -> None:
         self._database = database

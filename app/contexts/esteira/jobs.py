@@ -1,5 +1,5 @@
-"""Jobs for the groups pipeline, which do once what the workers do continuously. A job and a worker never process the
-same row, because each claims a row before processing it.
+"""Scheduled jobs for the groups pipeline. A job and a worker never process the same row, because each claims a row
+before processing it.
 """
 
 from datetime import date, timedelta
@@ -80,7 +80,7 @@ class GroupJobs:
         return Done(items=removed, result={"removidos": removed, "vencidas": expired})
 
     async def verificar_alertas_grupos(self, call: JobCall) -> Outcome:
-        """Return the findings about the pipeline. For each cause, the alert loop sends one alert."""
+        """Return the health findings about the groups pipeline. For each cause, the alert loop sends one alert."""
         found = await self._saude.achados()
         alerts = [
             {

@@ -234,16 +234,17 @@ class Leituras:
         return FanOut(items, kept)
 
     async def _muda(self, mensagem: Row, leitura: Leitura) -> Reajustado | Snooze | None:
-        """Return the price change that a message announces. Return None if the message has a complete vacancy or a
-        closing notice.
+        """Return the price change that a message announces, or None if it announces none. A message that contains a
+        complete vacancy or a closing notice is not read as a price change. If an earlier message must be read first,
+        return a Snooze, which postpones this message.
         """
         return None if leitura.vagas or leitura.fechamento is not None else await self._reajustes.de(mensagem, leitura)
 
     async def _com_fechamento(
         self, mensagem: Row, leitura: Leitura, kept: Writes, changed: Reajustado | None = None
     ) -> ItemEffect | Snooze:
-        """Return the effect that stores the result, and closes or changes the vacancies that the message names. If an
-        earlier message must be read first, return a Snooze, which postpones this message.
+        """Return the database changes that store the result of reading a message, and close or change the vacancies
+        that the message names. If an earlier message must be read first, return a Snooze, which postpones this message.
         """
         if changed is not None:
             return self._reajustes.feito(mensagem, changed, kept)

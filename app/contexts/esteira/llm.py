@@ -87,8 +87,8 @@ class LeitorComLlm:
 
 
 def incerta(leitura: Leitura, limiares: Limiares) -> bool:
-    """Return whether the model must be queried, because the category or a vacancy is uncertain, or an offer has no
-    vacancy.
+    """Return whether the language model must be queried about a message: its category or a vacancy is uncertain, or the
+    message is an offer without a vacancy.
     """
     if leitura.confianca < CERTEZA or (leitura.eh_oferta and not leitura.vagas):
         return True

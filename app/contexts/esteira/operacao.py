@@ -59,9 +59,9 @@ class Operacao:
         *,
         pergunta_fora: bool,
     ) -> None:
-        """Build the service. ``releituras`` is the extraction stage's queue, in which messages wait to be read again.
-        ``work_once`` processes due rows of a stage; its arguments are the stage, the maximum number of rows, and the
-        concurrency (None for the stage's default).
+        """Create the service for operators' actions on the pipeline. ``releituras`` is the extraction stage's queue, in
+        which messages wait to be read again. ``work_once`` processes due rows of a stage; its arguments are the stage,
+        the maximum number of rows, and the concurrency (None for the stage's default).
         """
         self._database = database
         self._fila = fila
@@ -86,7 +86,7 @@ class Operacao:
         return Ciclo(por_estagio=worked, erros=0 if failed is None else failed["items"])
 
     async def fila(self) -> dict[str, Json]:
-        """Return the number of rows per stage. ``erros_max_tentativas`` is the number of dead rows."""
+        """Return the number of queue rows at each stage. ``erros_max_tentativas`` is the number of dead rows."""
         rows = await self._database.all(self._queries.counts)
         counts: dict[str, Json] = {stage.value: 0 for stage in Estagio}
         counts |= {row["estagio"]: row["items"] for row in rows}
@@ -107,7 +107,7 @@ class Operacao:
         return [row["id"] for row in await self._database.all(self._queries.forgotten, limite=limite)]
 
     async def enfileirar(self, mensagens: list[str]) -> int:
-        """Enqueue messages. Return how many of them were not in the queue yet."""
+        """Enqueue group messages for the pipeline. Return how many of them were not in the queue yet."""
         return sum(id is not None for id in await self._fila.put([da_mensagem(id) for id in mensagens]))
 
     async def passadas(self, desde: datetime, ate: datetime, limite: int) -> list[str]:

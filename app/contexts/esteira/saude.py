@@ -62,7 +62,9 @@ class Fluxo:
     aproveitadas: int = 0
 
     def partes(self) -> Iterator[tuple[str, int, float]]:
-        """Yield the name of each stage, the number of items that entered it, and the share that it discarded."""
+        """Yield the name of each pipeline stage, the number of items that entered it, and the share of items that it
+        discarded.
+        """
         if self.mensagens:
             yield "heuristica", self.mensagens, 1 - self.passaram / self.mensagens
         if self.passaram:
@@ -73,7 +75,7 @@ class Fluxo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sinais:
-    """The figures that decide which alerts are raised."""
+    """The figures of the groups pipeline that decide which alerts are raised."""
 
     medidas: MedidasDosGrupos
     seco: Fluxo = Fluxo()
@@ -89,7 +91,7 @@ class Sinais:
 
     @property
     def canario_perdido(self) -> bool:
-        """Whether the latest canary message (a synthetic offer) should have reached the end of the pipeline by now but
+        """True if the latest canary message (a synthetic offer) should have reached the end of the pipeline by now, but
         has not.
         """
         since = self.canario_em
@@ -190,8 +192,8 @@ class SaudeDosGrupos:
         local: Callable[[datetime], datetime],
         clock: Clock,
     ) -> None:
-        """Build the health check. ``custo`` returns what the language model has cost since a given time, in dollars.
-        ``local`` converts an instant to local time.
+        """Create the health check of the groups pipeline. ``custo`` returns what the language model has cost since a
+        given time, in dollars. ``local`` converts an instant to local time.
         """
         self._database = database
         self._fila = fila

@@ -66,8 +66,8 @@ SCHEMA: Final[dict[str, Any]] = {
 
 
 def verificada(documento: Json, texto: str, hoje: date, vocabulario: Vocabulario) -> Leitura | None:
-    """Return the checked content of an answer, or None if the answer has the wrong form. ``hoje`` is the day on which
-    the message was sent.
+    """Check a language model's answer about a message, and return the fields that the message supports. Return None if
+    the answer has the wrong form. ``hoje`` is the day on which the message was sent.
     """
     match documento:
         case {"eh_oferta": bool(is_offer), "confianca": int() | float() as sure, "vagas": list(listed)}:
@@ -138,8 +138,8 @@ class _Pagina:
         return Campo(day, place, SURE)
 
     def _follows(self, day: date, words: str) -> bool:
-        """Return whether the words denote the day, either by its numbers or relative to the message's day, such as
-        "amanhã" (tomorrow).
+        """Return whether words in a message mean the given day: they contain its numbers, or name it relative to the
+        day of the message, such as "amanhã" (tomorrow).
         """
         numbers = [int(each) for each in re.findall(r"\d{1,4}", words)]
         if numbers:

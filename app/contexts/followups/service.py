@@ -199,7 +199,7 @@ class Followups:
         return sum(row["total"] for row in found), min((row["desde"] for row in found), default=None)
 
     async def _queue(self, etapa: Etapa) -> tuple[int, int]:
-        """Queue one stage's follow-ups in one transaction. Return how many were queued and how many must wait."""
+        """Queue the due follow-ups of one stage in one transaction. Return how many were queued and how many wait."""
         now, abertas = self._clock.now(), None
         if etapa.tipo is Tipo.FOLLOWUP_2:
             abertas = await self._parts.sugestoes.abertas(self._database, now=now)

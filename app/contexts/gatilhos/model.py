@@ -79,7 +79,7 @@ class Selecao:
 
     @property
     def restantes(self) -> int:
-        """Return how many suitable candidates were not selected and must wait for a later run."""
+        """The number of candidates who may receive a message but were not selected, and must wait for a later run."""
         return self.aptos - len(self.escolhidos)
 
     @property

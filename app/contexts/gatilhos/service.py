@@ -226,8 +226,8 @@ class Gatilhos:
         return answer.oferecidas if isinstance(answer, Anuncio) else None
 
     async def _simulate_offers(self, selected: Selecao) -> tuple[OfertaSimulada, ...]:
-        """Choose the doctors for each vacancy as a real run does. A doctor chosen for one vacancy is not chosen for
-        another, because a queued offer prevents another offer.
+        """Choose the doctors to whom a run would offer each selected vacancy. A doctor chosen for one vacancy is not
+        chosen for another, because in a run a queued offer prevents another offer.
         """
         busy: set[str] = set()
         found = []

@@ -47,7 +47,9 @@ class NomesDosGrupos:
     def __init__(
         self, database: Database, line: Line | None, gateway: Disjuntor, dicionario: Dicionario, clock: Clock
     ) -> None:
-        """Build the job. ``line`` is the WhatsApp client, or None if no gateway is configured."""
+        """Create the job that fetches group names. ``line`` is the WhatsApp client, or None if no gateway is
+        configured.
+        """
         self._database = database
         self._line = line
         self._gateway = gateway

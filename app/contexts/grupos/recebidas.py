@@ -79,7 +79,9 @@ class Recebidas:
         return {row["motivo"]: row["items"] for row in await self._database.all(self._queries.reasons, since=since)}
 
     async def hoje(self) -> Hoje:
-        """Return the counts since midnight in the local time zone."""
+        """Count the group messages that were received and discarded since midnight in the local time zone, and the
+        closing notices that are waiting for review.
+        """
         midnight = self._clock.now().astimezone(self._zone).replace(hour=0, minute=0, second=0, microsecond=0)
         row = await self._database.one(self._queries.today, since=midnight)
         assert row is not None

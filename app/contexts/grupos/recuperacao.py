@@ -149,7 +149,8 @@ class Recuperacao:
         ]
 
     async def _ask(self, pessoa: Pessoa, hoje: date) -> tuple[str, int]:
-        """Ask one author. Return the result and the number of vacancies in the question.
+        """Queue the question about missing fields to one author. Return the result and the number of vacancies in the
+        question.
 
         The number is zero if another process has already asked, or if an operator has decided about the vacancies.
         """

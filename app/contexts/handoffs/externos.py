@@ -30,8 +30,8 @@ class Externos:
             await self._handoffs.lembrado(transaction, mensagem.id, em=mensagem.em)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Ask a team member to help if a message was not sent: a message to the person who posted the vacancy, or the
-        one that tells the doctor the result.
+        """Ask a team member to help, because one of a hand-off's messages was not sent: a message to the person who
+        posted the vacancy, or the message that tells the doctor the result.
         """
         id = mensagem.metadata.get(HANDOFF)
         if not isinstance(id, str) or mensagem.desfecho is Desfecho.DEDUPED:

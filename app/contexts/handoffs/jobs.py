@@ -1,5 +1,5 @@
-"""The hand-off job: during the sending hours, remind the people who posted vacancies, and end hand-offs whose time
-limit has passed.
+"""The hand-off job: end hand-offs whose time limit has passed at any hour, and remind the people who posted the
+vacancies during the sending hours.
 
 The job handles each hand-off in its own transaction, which checks the state again. Therefore two concurrent runs never
 act on the same hand-off twice.

@@ -29,8 +29,8 @@ class Prova:
 
 class Links:
     def __init__(self, address: str, key: str) -> None:
-        """Build the service. ``address`` is the api's public address, and ``key`` is the secret key for the
-        signatures.
+        """Create the service that makes and checks confirmation links. ``address`` is the api's public address, and
+        ``key`` is the secret key for the signatures.
         """
         self._address = address.rstrip("/")
         self._key = key.encode()

@@ -29,8 +29,8 @@ class PrazosDoHandoff:
 
     @property
     def entre_lembretes(self) -> timedelta:
-        """The shortest time between two messages to the person who posted the vacancy. It delays a reminder if the
-        previous one was late.
+        """The shortest time between two messages to the person who posted the vacancy. If a reminder was sent late, the
+        next one waits at least this long.
         """
         return self.lembretes[0]
 
@@ -69,7 +69,7 @@ ABERTOS: Final = (Status.PENDING, Status.CONTACTED)
 
 
 class Via(StrEnum):
-    """How a hand-off was decided."""
+    """The ways in which a hand-off can be decided."""
 
     LINK = "link"
     RESPOSTA = "resposta"  # a message from the person who posted the vacancy

@@ -247,7 +247,7 @@ class Handoffs:
         return [str(row["id"]) for row in rows]
 
     async def ultima(self, transaction: Transaction, cliente_id: str) -> str | None:
-        """Return the type of the last message that was sent to a person, ignoring answers."""
+        """Return the type of the last message that was sent to a person and was not an answer."""
         row = await transaction.one(self.queries.last, cliente_id=cliente_id)
         return None if row is None else str(row["tipo"])
 

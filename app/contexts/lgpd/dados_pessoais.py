@@ -24,7 +24,9 @@ NADA: Final = "'{}'"
 
 
 class De(StrEnum):
-    """How a column identifies a person. Each value is the name of a list of identifiers in ``Alvo``."""
+    """The ways in which a column identifies a person. Each value is the name of the list of identifiers in ``Alvo``
+    with which the column is compared.
+    """
 
     QUEM = "quem"  # a phone number, a key of a number, or an address of WhatsApp
     CONTEM = "contem"  # a text that contains a number or an address
@@ -40,8 +42,8 @@ class De(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dados:
-    """One person's data in one table. A row belongs to the person if one column of ``de`` matches and the condition
-    ``se`` is true.
+    """Declaration of the personal data in one table. A row belongs to a person if one of the columns in ``de``
+    identifies the person and the SQL condition ``se`` is true.
     """
 
     de: Mapping[str, De]

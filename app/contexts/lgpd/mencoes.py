@@ -13,7 +13,7 @@ _GAP = r"[\s().\-\u2010-\u2015]{0,3}"
 
 
 def numero(chaves: Sequence[str]) -> re.Pattern[str]:
-    """Return a pattern that finds these numbers, with or without country code, ninth digit and separators."""
+    """Return a pattern that finds the given phone numbers, with or without country code, ninth digit and separators."""
     found = dict.fromkeys(_spelling(form) for each in chaves for form in forms(each))
     return re.compile(rf"(?<![0-9])(?:{'|'.join(found)})(?![0-9])")
 
@@ -25,14 +25,14 @@ def _spelling(telefone: str) -> str:
 
 
 def nome(escritos: Sequence[str]) -> re.Pattern[str] | None:
-    """Return a pattern that finds these names as whole words, longest name first. Return None if no name is usable."""
+    """Return a pattern that finds the given names as whole words, longest first. Return None if no name is usable."""
     names = sorted({each for each in escritos if len(each) >= SHORTEST_NAME}, key=len, reverse=True)
     return re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b", re.IGNORECASE) if names else None
 
 
 def sem_numero(value: Json, number: re.Pattern[str], name: re.Pattern[str] | None = None) -> Json:
-    """Return the value with each occurrence of the number replaced, even in nested lists and objects. In texts that
-    contain the number, the person's names are replaced too.
+    """Return a JSON value in which each occurrence of the phone number is replaced, even in nested lists and objects.
+    In texts that contain the number, the person's names are replaced too.
     """
     match value:
         case str():

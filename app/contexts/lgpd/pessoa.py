@@ -119,7 +119,7 @@ class PersonQueries:
 
 class Pessoas:
     def __init__(self, database: Database, cifra: Encryption = PLAIN) -> None:
-        """Build the search for people. ``cifra`` decrypts the documents in appointments."""
+        """Create the service that finds people. ``cifra`` decrypts the documents in appointments."""
         self._database = database
         self._cifra = cifra
         self._queries = load_queries(PersonQueries, "sql/pessoa.sql", database.dialect)
@@ -174,9 +174,9 @@ class Pessoas:
         return found[0]
 
     async def _complete(self, reading: Reading, known: Alvo, nome: str | None) -> Alvo:
-        """Add the person's other identifiers to the identifiers in ``known``. ``nome`` is the person's name
-        if the caller chose one of several people with the same phone number. If it is None, raises NumeroDeVarias if
-        the rows with the number have different first names.
+        """Extend the identifiers in ``known`` with the person's other identifiers. ``nome`` is the person's name; it is
+        given if the caller chose one of several people with the same phone number. Without ``nome``, raise
+        NumeroDeVarias if the rows with the number have different first names.
         """
         whole = await self._close(reading, known)
         doctors = await reading.all(self._queries.doctors, quem=AsJson(whole.quem))
@@ -190,8 +190,8 @@ class Pessoas:
         return whole.join(_visits(visits)).join(Alvo(nomes=tuple(filter(None, map(_first, names)))))
 
     async def _patient(self, reading: Reading, id: str) -> Alvo:
-        """Return the identifiers of one patient's appointments. Add the other identifiers that belong to the patient's
-        number, unless another person has the same number.
+        """Return the identifiers of the patient of one appointment. The other identifiers of the patient's phone number
+        are added only if no other person has the same number.
         """
         stored = await reading.one(self._queries.appointment, id=id)
         assert stored is not None
@@ -208,7 +208,9 @@ class Pessoas:
         return (await self._close(reading, alvo)).join(patient)
 
     async def _appointments(self, reading: Reading, alvo: Alvo, cpfs: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the appointments that have one of the person's phone numbers or one of these documents."""
+        """Return the appointments that have one of the person's phone numbers or addresses, or one of the CPF numbers
+        in ``cpfs``.
+        """
         ids = await self._find_by_document(reading, cpfs) if cpfs else []
         asked = {"quem": AsJson(alvo.quem), "cpfs": AsJson([*cpfs]), "ids": AsJson(ids)}
         return [decifrado(row, self._cifra) for row in await reading.all(self._queries.appointments, **asked)]

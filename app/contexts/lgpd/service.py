@@ -139,8 +139,8 @@ class Lgpd:
         return await self._continue(id, alvo, {"contagens": {}}, por)
 
     async def retomar(self, limit: int) -> int:
-        """Continue open erasures and return the number of erased rows. Also empty the log of the database, which contains
-        the data of earlier erasures if it could not be emptied then.
+        """Continue open erasures and return the number of erased rows. Then empty SQLite's write-ahead log, because the
+        log may still contain data that an earlier erasure removed.
         """
         erased = 0
         for row in await self._database.all(self._queries.open_erasures, limit=limit):
@@ -165,8 +165,8 @@ class Lgpd:
 
     @property
     def check(self) -> Check:
-        """Warn about erasures that are still open after a day. The usual cause is a message that may or may not have
-        been sent, and about which an operator must decide.
+        """The health check that warns about erasures that are still open after a day. The usual cause is a message that
+        may or may not have been sent, and about which an operator must decide.
         """
         return Check(name="lgpd", section=QUEUES, ask=self.ask)
 
@@ -192,7 +192,9 @@ class Lgpd:
     async def _pass(
         self, id: str, alvo: Alvo, counts: Counter[str], por: str
     ) -> tuple[Counter[str], dict[str, int], Alvo]:
-        """Erase rows in one transaction, then count the remaining rows, and store both results."""
+        """Erase one person's rows in one transaction. Then count the rows that remain, and store the numbers of erased
+        and of remaining rows in the request.
+        """
         now = self._parts.clock.now()
         async with self._database.snapshot() as reading:
             mentions = await self._mentions(reading, alvo)
@@ -307,7 +309,9 @@ class Lgpd:
         now: datetime,
         counts: Mapping[str, int] | None = None,
     ) -> None:
-        """Store a request and record it in the audit log. The person's identifiers are stored only for an erasure."""
+        """Store a request to export or erase data, and record it in the audit log. The person's identifiers are stored
+        only for an erasure.
+        """
         is_done = tipo == "exportar"
         await transaction.run(
             self._queries.open_request,

@@ -152,7 +152,7 @@ class Consulta:
         ids: Ids,
         clock: Clock,
     ) -> None:
-        """Build the service. ``nome`` is the model's name at its provider."""
+        """Create the service that queries the language model. ``nome`` is the model's name at its provider."""
         self.nome = nome
         self._database = database
         self._llm = llm
@@ -187,8 +187,8 @@ class Consulta:
             raise
 
     async def responder(self, uso: str, pergunta: Pergunta, began: Callable[[], Awaitable[None]] = _nothing) -> Dito:
-        """Query the model and store only the cost. ``began`` is called after the query is admitted but before it is
-        sent.
+        """Query the language model, and store the cost but not the answer. ``began`` is called after the query is
+        admitted and before it is sent.
         """
         if not await self._can_pay(self._clock.now()):
             return SemVerba()

@@ -79,7 +79,9 @@ class Validacao:
         zone: ZoneInfo,
         clock: Clock,
     ) -> None:
-        """Build the job. ``line`` is the WhatsApp client, or None if no gateway is configured."""
+        """Create the job that checks doctors' phones. ``line`` is the WhatsApp client, or None if no gateway is
+        configured.
+        """
         self._database = database
         self._line = line
         self._circuits = circuits

@@ -110,7 +110,7 @@ class Medico:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PedidoDeEnvio:
-    """A message to send, with the facts on which the decision depends."""
+    """A message to send, with the facts that determine whether it may be sent now."""
 
     tipo: str
     telefone: str

@@ -1,5 +1,5 @@
-"""The switches that hold back messages. This module imports no sending rules, because the job catalogue
-imports it too.
+"""The switches that hold back messages. The job catalogue, which every command loads, imports this module. Therefore
+this module does not import the sending rules.
 """
 
 from typing import Final

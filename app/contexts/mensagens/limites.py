@@ -55,11 +55,11 @@ class Limites:
         return (self.hora, self.dia, *self.tipos.values(), self.medico, self.telefone)
 
     def de_todos(self, tipo: TipoDeMensagem) -> tuple[Limit, ...]:
-        """Return the limits for this type of message that all recipients share."""
+        """Return the rate limits that apply to all recipients of this type of message together."""
         return (self.hora, self.dia, self.tipos[tipo])
 
     def de(self, tipo: TipoDeMensagem, *, medico: str, telefone: str) -> tuple[Limit, ...]:
-        """Return the limits that one message has to pass."""
+        """Return the rate limits that a message to this doctor and phone number must pass."""
         if not tipo.por_iniciativa_nossa:
             return (self.tipos[tipo],)
         return (self.hora, self.dia, self.tipos[tipo], self.medico.of(medico), self.telefone.of(telefone))

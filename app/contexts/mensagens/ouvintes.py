@@ -1,10 +1,12 @@
 """Listeners for messages that were sent, or that ended without being sent. They are called in the transaction that
 settles the message.
 
-If a stage, a counter or a flag depends on a message, a listener must change it after the message was sent, and no code
-may change it when the message is queued. If a listener raises an error, the settlement is rolled back: the message is
-recorded as neither sent nor ended until a later call of the listener succeeds. Each call reports one outcome. An
-operator may retry an ended message, so ``enviada`` may follow ``encerrada``.
+A listener changes a conversation's stage, a counter or a flag after the message was sent. Code that queues a message
+must not change them, because the message may never be sent.
+
+If a listener raises an error, the settlement is rolled back: the message is recorded as neither sent nor ended until a
+later call of the listener succeeds. Each call reports one outcome. An operator may retry an ended message, so
+``enviada`` may follow ``encerrada``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,8 +21,8 @@ from batuta.sql import Row, Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MensagemEncerrada:
-    """A settled message. ``em`` is the time at which it was sent, or at which a rule or an error settled that it will
-    not be sent.
+    """A message that was sent or will never be sent. ``em`` is the time at which it was sent, or at which a rule or an
+    error decided that it will not be sent.
     """
 
     id: str

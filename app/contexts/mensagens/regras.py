@@ -83,8 +83,8 @@ class RegrasAgora:
         )
 
     def _trigger_off(self, gatilho: str, switches: Mapping[str, Switch]) -> str | None:
-        """Return the switch that currently stops a trigger, or None if the trigger may send. An unknown trigger must
-        not send.
+        """Return the switch that currently stops a trigger, or None if the trigger may send. If no trigger has this
+        name, the trigger must not send, and its name is returned.
         """
         if (rules := self.triggers.get(gatilho)) is None:
             return gatilho

@@ -45,7 +45,7 @@ class MessageQueries:
 
 class Mensagens:
     def __init__(self, dialect: Dialect, ouvintes: Ouvintes | None = None) -> None:
-        """Build the service. ``ouvintes`` is called for each message that this service cancels."""
+        """Create the service for the send queue. ``ouvintes`` is called for each message that this service cancels."""
         self.ouvintes = ouvintes or Ouvintes()
         self._queries = load_queries(MessageQueries, "sql/mensagens.sql", dialect)
 
@@ -60,8 +60,8 @@ class Mensagens:
     async def cancelar(
         self, transaction: Transaction, cliente_id: str, *, outcome: str, reason: str, now: datetime
     ) -> int:
-        """Cancel this doctor's queued messages, and request a stop for those that are being sent. Return the number of
-        cancelled messages.
+        """Cancel a doctor's queued messages. Request a stop for messages to the doctor that are being sent. Return the
+        number of cancelled messages.
         """
         await transaction.run(self._queries.ask_to_stop, cliente_id=cliente_id)
         cancelled = await transaction.all(
@@ -75,14 +75,14 @@ class Mensagens:
         return len(cancelled)
 
     async def travar_campanha(self, transaction: Transaction, campanha_id: int) -> None:
-        """Lock the campaign's messages that have not ended. A transaction that cancels the campaign calls this before
-        it changes the campaign.
+        """Lock a campaign's messages that have not ended. A transaction that cancels the campaign calls this method
+        before it changes the campaign.
         """
         await transaction.one(self._queries.hold_campaign, campanha_id=campanha_id)
 
     async def cancelar_campanha(self, transaction: Transaction, campanha_id: int, *, now: datetime) -> int:
-        """Cancel this campaign's queued messages, and request a stop for those that are being sent. Return the number
-        of cancelled messages.
+        """Cancel a campaign's queued messages. Request a stop for the campaign's messages that are being sent. Return
+        the number of cancelled messages.
         """
         await transaction.run(self._queries.ask_campaign_to_stop, campanha_id=campanha_id)
         cancelled = await transaction.all(
@@ -95,7 +95,9 @@ class Mensagens:
         return len(cancelled)
 
     async def soltar_campanha(self, transaction: Transaction, campanha_id: int, *, now: datetime) -> int:
-        """Release the messages that were waiting because their campaign was paused. They become due immediately."""
+        """Release the messages that were waiting because their campaign was paused, so that workers can send them
+        immediately.
+        """
         released = await transaction.run(
             self._queries.release_campaign, campanha_id=campanha_id, paused=prefix_of(CAMPAIGN_PAUSED), now=now
         )

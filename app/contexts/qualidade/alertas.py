@@ -35,7 +35,7 @@ LOST: Final = {Severity.CRITICAL: 5, Severity.ERROR: 3, Severity.WARNING: 2, Sev
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limiares:
-    """The rules' thresholds, from the settings."""
+    """The thresholds of the alert rules, from the settings."""
 
     handoff_parte: float = 0.2
     handoff_pico: int = 5
@@ -184,7 +184,7 @@ class AlertQueries:
 
 class Alertas:
     def __init__(self, database: Database, limiares: Limiares, hours: Window, zone: ZoneInfo, clock: Clock) -> None:
-        """Build the alerts. ``hours`` are the sending hours."""
+        """Create the alerts about the service to doctors. ``hours`` are the sending hours."""
         self._database = database
         self._limiares = limiares
         self._hours = hours
@@ -193,7 +193,7 @@ class Alertas:
         self._queries = load_queries(AlertQueries, "sql/alertas.sql", database.dialect)
 
     async def medir(self) -> Medidas:
-        """Read every figure from the stored rows."""
+        """Compute every figure that the alert rules compare, from the stored rows."""
         now, queries = self._clock.now(), self._queries
         ago = {"hour_ago": now - HOUR, "day_ago": now - DAY, "week_ago": now - DAY - WEEK}
         silent = now - timedelta(minutes=self._limiares.silencio_minutos)
@@ -240,7 +240,9 @@ class Alertas:
         )
 
     async def verificar_alertas(self, call: JobCall) -> Outcome:
-        """Return every figure and the findings. The engine's alert loop sends the alerts."""
+        """Return every figure about the service to doctors, and a finding for each figure that exceeds its threshold.
+        The engine's alert loop sends the alerts.
+        """
         measured = await self.medir()
         found = julgar(measured, self._limiares)
         alerts: list[Json] = [

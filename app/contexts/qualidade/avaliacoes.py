@@ -89,8 +89,8 @@ class Avaliacoes:
         ids: Ids,
         clock: Clock,
     ) -> None:
-        """Build the service. If ``llm`` is None, rules evaluate the conversations. An open conversation is treated as
-        quiet when ``quieta_apos`` has passed since its last message.
+        """Create the service that evaluates conversations. If ``llm`` is None, rules evaluate the conversations. An
+        open conversation is treated as quiet when ``quieta_apos`` has passed since its last message.
         """
         self._database = database
         self._orientacoes = orientacoes

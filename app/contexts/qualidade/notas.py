@@ -96,14 +96,16 @@ def ler_resposta(documento: Json) -> Notas | None:
 
 
 def transcrever(mensagens: Sequence[Row | Mapping[str, Any]], nomes: Sequence[str | None]) -> str:
-    """Write the conversation for the model, without numbers, addresses and the doctor's names."""
+    """Write a conversation as lines of text for the language model. Numbers, addresses and the doctor's names are
+    masked.
+    """
     who = {"entrada": "médico", "saida": "Julia"}
     lines = [f"{_author(each, who)}: {sem_nomes(str(each['conteudo']), nomes)}" for each in mensagens]
     return "\n".join(lines)
 
 
 def sem_nomes(texto: str, nomes: Sequence[str | None]) -> str:
-    """Return the text with numbers, addresses and these names masked."""
+    """Return the text with numbers, addresses and the given names masked."""
     masked = mask_text(texto, LONGEST_TEXT)
     words = {word for name in nomes if name for word in name.split() if len(word) >= SHORTEST_NAME}
     if not words:

@@ -90,7 +90,7 @@ class Orientacoes:
         return await self._database.one(self._queries.active, nome=NOME)
 
     async def versoes(self) -> Sequence[Row]:
-        """Return every version of the guidance, newest first."""
+        """Return the last 50 versions of the guidance, newest first."""
         return await self._database.all(self._queries.versions, nome=NOME, limite=MOST_VERSIONS)
 
     async def atualizar_prompt_feedback(self, call: JobCall) -> Outcome:

@@ -32,7 +32,9 @@ def avaliacao_em_palavras(row: Row, zone: ZoneInfo) -> dict[str, Any]:
 
 
 def orientacao_em_palavras(row: Row, zone: ZoneInfo) -> dict[str, Any]:
-    """Describe one version of the guidance. ``ate`` is None for the active version."""
+    """Convert one version of the guidance to a JSON object. ``ate``, the time at which a newer version replaced it, is
+    null for the active version.
+    """
     return {
         **{name: row[name] for name in ("versao", "conteudo", "base", "por")},
         "desde": local(row["created_at"], zone),

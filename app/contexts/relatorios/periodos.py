@@ -56,7 +56,9 @@ class Periodo:
 
 
 def parte_do_dia(tipo: TipoDeRelatorio, day: date, zone: ZoneInfo) -> Periodo:
-    """Return the period of ``tipo`` on a local day. ``tipo`` is one of ``DO_DIA``."""
+    """Return the part of a local day, such as the morning, that a report of the type ``tipo`` covers. ``tipo`` is one
+    of ``DO_DIA``.
+    """
     starts, ends = HORAS[tipo]
     return Periodo(tipo, datetime.combine(day, time(starts), zone), datetime.combine(day, time(ends), zone))
 

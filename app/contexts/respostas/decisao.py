@@ -76,13 +76,13 @@ class Reacao:
 
 @dataclass(frozen=True, slots=True)
 class Reservar:
-    """Decision to reserve this vacancy, because the doctor accepts it."""
+    """The decision to reserve the vacancy ``vaga`` for the doctor, who has accepted it."""
 
     vaga: Vaga
 
 
 def decidir(leitura: Leitura, texto: str, fatos: Fatos) -> Reacao | Reservar | None:
-    """Return the reaction to a message, or None if no rule answers it."""
+    """Return the reaction to a doctor's message, or None if no rule answers the message."""
     plain = _fold(texto)
     if eh_grave(leitura, texto):
         return _say(textos.OBJECAO_GRAVE, fatos, motivo=MotivoDaPendencia.OBJECAO_GRAVE)

@@ -37,8 +37,8 @@ class Retomadas:
         self._clock = clock
 
     async def processar_retomadas(self, call: JobCall) -> Outcome:
-        """Queue the morning answers, starting with the conversation that has been waiting longest. The result counts
-        conversations.
+        """Queue the morning answers, starting with the conversation that has been waiting longest. The job's result
+        counts the conversations by what was done.
         """
         if not self._respostas.is_open(self._clock.now()):
             return Skipped(CLOSED())

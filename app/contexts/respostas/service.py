@@ -107,7 +107,9 @@ class Respostas:
         return self._parts.hours.next_open(at, self._parts.zone) == at
 
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
-        """Answer or acknowledge a doctor's message. Return None if a person has to read it."""
+        """Answer or acknowledge a doctor's message, and return the name of the action. Return None if a person has to
+        read the message.
+        """
         came = _came(mensagem)
         if came is None:
             return None
@@ -282,7 +284,9 @@ class Respostas:
         now: datetime,
         resultado: str | None = None,
     ) -> None:
-        """Record a message that arrived outside the sending hours. ``resultado`` is set if the answer is queued now."""
+        """Record a message that arrived outside the sending hours. ``resultado`` is given if Julia answers the message
+        now; without it, the morning job answers.
+        """
         await transaction.run(
             self.queries.keep,
             id=self._parts.ids.new(),

@@ -23,7 +23,9 @@ class Recebida:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeGrupo:
-    """A message in a group to which one of our chips belongs. ``citada`` is the message to which it replies."""
+    """A message in a group to which one of our chips belongs. If the message is a reply, ``citada`` is the id of the
+    message that it answers.
+    """
 
     message_id: str
     instance: str

@@ -83,8 +83,8 @@ class Inbox:
 
 
 class InboxWork:
-    """Processes stored deliveries. ``read`` extracts a delivery's facts. ``central`` handles facts from the help desk;
-    if it is None, they are ignored.
+    """Processes stored webhook deliveries. ``read`` extracts the facts from a delivery. ``central`` handles the facts
+    from the help desk; without it, they are ignored.
     """
 
     def __init__(

@@ -77,7 +77,8 @@ def facts_of(evento: str, payload: Json) -> Sequence[Fato]:
 
 
 def _message(body: Mapping[str, Any], inbox: int) -> dict[str, Json] | None:
-    """Return a message that a person wrote to the doctor in this inbox, otherwise None.
+    """Return the fields of a message that a team member wrote to a doctor in the given inbox. Return None for any other
+    message.
 
     Messages with a ``source_id`` were published by Julia and are ignored.
     """

@@ -111,7 +111,9 @@ class GoogleDocs:
         return parsed
 
     async def _get(self, path: str) -> bytes:
-        """Return the response body. If Google rejects the access token, get a new token and repeat the request once."""
+        """Send a GET request and return the body of the response. If Google rejects the access token, get a new token
+        and repeat the request once.
+        """
         status, body = await self._send("GET", f"{self._base}{path}", await self._authorisation())
         if status == 401:
             self._token = None

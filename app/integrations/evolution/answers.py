@@ -139,7 +139,9 @@ def number_of(row: Json) -> Numero | None:
 
 
 def read_stored(row: Json) -> Encontrada | None:
-    """Parse a stored message. Returns None if the message was not sent by this instance, or has no text or no time."""
+    """Parse a message from the gateway's message store. Returns None for a message that our number received, and for a
+    message without text or time.
+    """
     match row:
         case {"key": {"id": str(id), "remoteJid": str(jid), "fromMe": True}, **rest}:
             text, at = (

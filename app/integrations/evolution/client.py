@@ -129,7 +129,7 @@ class EvolutionClient:
         return sorted(found.values(), key=lambda each: each.em, reverse=True)
 
     async def webhook(self, instance: str) -> Webhook | Unavailable | None:
-        """Return the webhook of the instance, or None if it has none."""
+        """Return the webhook of a gateway instance, or None if the instance has no webhook."""
         body = await self._ask("GET", path_of("webhook", "find", instance))
         if body is None or isinstance(body, Unavailable):
             return body
@@ -142,7 +142,9 @@ class EvolutionClient:
                 return _strange_answer("webhook/find")
 
     async def set_webhook(self, instance: str, url: str, secret: str | None) -> Unavailable | None:
-        """Set the webhook, with the secret in a separate header. Returns None on success."""
+        """Set the webhook of a gateway instance. The gateway sends the secret in a header with each delivery. Return
+        None on success.
+        """
         headers: Mapping[str, Json] = {} if secret is None else {SECRET_HEADER: secret}
         wanted: Mapping[str, Json] = {
             "enabled": True,

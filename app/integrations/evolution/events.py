@@ -136,7 +136,9 @@ def _connection(instance: str, data: Mapping[str, Json], sent_at: datetime | Non
 
 
 def _key(evento: str, instance: str, payload: Mapping[str, Json]) -> str:
-    """Return the deduplication key: the message id if there is one, otherwise a hash of the whole payload."""
+    """Return the deduplication key of a webhook delivery: the message id if there is one, otherwise a hash of the whole
+    payload.
+    """
     data = _mapping(payload.get("data"))
     match data:
         case {"key": {"id": str(id), "remoteJid": str(jid), **rest}}:

@@ -53,13 +53,13 @@ class Prazo:
 
 
 async def close_client(closing: Awaitable[None], clock: Clock) -> None:
-    """Close a client. Sockets that do not close in time stay open until the process ends."""
+    """Close a Telegram client. Sockets that do not close in time stay open until the process ends."""
     with suppress(DeadlineExceeded):
         await Prazo(CLOSES_WITHIN, clock).run(closing, "close")
 
 
 class Inicio(Protocol):
-    """One account's client before it is connected."""
+    """The client of one account while the connection is being made."""
 
     async def begin(self, prazo: Prazo) -> Falha | None: ...
     async def close(self, *, limit: timedelta) -> None: ...
@@ -69,8 +69,8 @@ L = TypeVar("L", bound=Inicio)
 
 
 async def connect_line(sessoes: Sessoes, conta: str, prazo: Prazo, make: Callable[[str], L]) -> L | Falha:
-    """Take ownership of an account's session, build a client with ``make``, and connect it. If the connection fails,
-    the client is closed.
+    """Take ownership of a Telegram account's session, build a client with ``make``, and connect the client. If the
+    connection fails, the client is closed.
     """
     sessao = await prazo.store(sessoes.take(conta))
     if not isinstance(sessao, str):

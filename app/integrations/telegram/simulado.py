@@ -238,8 +238,8 @@ class LinhaSimulada:
         return Feito() if isinstance(found, Ok) else found
 
     async def _wait_for_updates(self, prazo: Prazo) -> Falha | None:
-        """Wait for pushed updates. The server pushes each update only once. If an update is lost, the next call fetches
-        the missing updates. During a flood wait, this method only waits.
+        """Wait for the updates that the server pushes. The server pushes each update only once, so the first step
+        fetches the updates that an earlier call may have lost. During a flood wait, nothing is fetched.
         """
         if self._may_lack and self._clock.monotonic() >= self._flooded_until:
             failed = await self._fetch_missing(prazo)

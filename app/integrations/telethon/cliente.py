@@ -61,8 +61,8 @@ class Cliente(TelegramClient):  # type: ignore[misc] # Telethon has no types
 
     @property
     def marca(self) -> str:
-        """The account's position, and that of each channel, in the stream of updates. A channel's position includes its
-        access hash.
+        """The account's position in the stream of updates, and the position of each of its channels. A channel's
+        position includes the channel's access hash.
         """
         state, channels = self._message_box.session_state()
         known = {id: self._mb_entity_cache.get(id) for id in channels}

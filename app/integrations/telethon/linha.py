@@ -1,5 +1,5 @@
-"""The Telegram client built on Telethon: one Telethon client per account, and raw requests with the caller's
-``random_id``.
+"""The Telegram client built on Telethon: one Telethon client per account. Messages are sent with raw requests, so that
+the caller chooses the ``random_id`` of each message.
 """
 
 import asyncio
@@ -65,7 +65,9 @@ class TelegramTelethon:
         clock: Clock,
         make: Callable[[StringSession, str | None], Cliente],
     ) -> None:
-        """Create the client. ``make`` builds a Telethon client from a session and a position."""
+        """Create the Telegram client. ``make`` builds a Telethon client from a session and a position in the stream of
+        updates.
+        """
         self._sessoes = sessoes
         self._entidades = entidades
         self._clock = clock
@@ -292,7 +294,9 @@ class LinhaTelethon:
         return [seen for each in lote.updates for seen in reader.update(each) if self._is_new(each, seen)]
 
     def _is_new(self, update: Any, seen: Atualizacao) -> bool:
-        """Return whether the message has not been received before. Every edit of a message is treated as new."""
+        """Return whether an update must be passed on. Only a new message that was already received is dropped; edits of
+        a message and all other updates are passed on.
+        """
         if not isinstance(seen, MensagemVista) or isinstance(
             update, types.UpdateEditMessage | types.UpdateEditChannelMessage
         ):

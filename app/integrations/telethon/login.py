@@ -39,7 +39,9 @@ REFUSALS: Final = {
 
 class LoginTelethon:
     def __init__(self, make: Callable[[StringSession], Cliente], clock: Clock) -> None:
-        """Create the login. ``make`` builds a client that follows a redirect to another data centre."""
+        """Create the login through Telethon. ``make`` builds a Telethon client that follows a redirect to another data
+        centre.
+        """
         self._make = make
         self._clock = clock
         self._client: Cliente | None = None

@@ -1,4 +1,4 @@
-"""Translate Telethon's objects and errors into the types of ``porta``."""
+"""Translate Telethon's objects and errors into the types of ``app.contexts.telegram.porta``, the Telegram interface."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -104,7 +104,9 @@ def input_peer(peer: Peer) -> Any:
 
 
 def entity_of(entity: Any) -> Entidade | None:
-    """Translate a person or a chat. Returns None for an abridged object, whose access hash is not valid."""
+    """Translate a Telethon object that describes a person or a chat. Returns None for an abridged object, whose access
+    hash is not valid.
+    """
     if getattr(entity, "min", False):
         return None
     match entity:
@@ -126,7 +128,7 @@ def entity_of(entity: Any) -> Entidade | None:
 
 
 class Leitor:
-    """Reads messages and updates, using the people and chats that arrived with them."""
+    """Translates Telethon's messages and updates. ``entities`` are the people and chats that arrived with them."""
 
     def __init__(self, eu: int, entities: Sequence[Any], random_ids: Mapping[tuple[str, int], int]) -> None:
         known = (entity_of(each) for each in entities)
@@ -159,7 +161,7 @@ class Leitor:
                 yield LidaPeloOutro(chat=Peer(TipoDeChat.CANAL, update.channel_id), ate=update.max_id)
 
     def message(self, message: Any) -> Iterator[MensagemVista]:
-        """Yield the message, unless it is a service message or was deleted."""
+        """Translate one message, and yield the result. For a service message or a deleted message, yield nothing."""
         if not isinstance(message, types.Message):
             return
         author = message.from_id or (types.PeerUser(self._eu) if message.out else message.peer_id)

@@ -98,7 +98,7 @@ register_url_convertor("agendamento", OneOfThem())
 
 
 class Paged(StreamingResponse):
-    """Streams pages without checking whether the client disconnected, because each page is short."""
+    """Response that streams pages. It does not check whether the client disconnected, because each page is short."""
 
     async def __call__(self, scope: Scope_, receive: Receive, send: Send) -> None:
         await self.stream_response(send)
@@ -344,7 +344,9 @@ def require_documents(request: Request, asked: bool) -> None:
 
 
 async def visao_of(request: Request, count: int, *, documentos: bool = False) -> Visao:
-    """Return how much of ``count`` appointments the caller may see, and record access to personal data."""
+    """Return which fields of appointments the caller may see. If the caller may see personal data, record access to
+    ``count`` appointments in the audit log.
+    """
     await disclose(request, count, unmasked=documentos)
     return _visao(request, documentos)
 

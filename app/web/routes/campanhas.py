@@ -197,8 +197,8 @@ def _add_reading(routes: APIRouter, campanhas: Campanhas, zone: ZoneInfo) -> Non
         depois_de: Annotated[int, Query(ge=0, le=2**31 - 1, description="only positions after this one")] = 0,
         limite: Limit = 100,
     ) -> dict[str, Any]:
-        """List the doctors in the audience in the order of their positions. For an excluded doctor, the entry has the
-        reason.
+        """List the recipients and the excluded doctors of a campaign, sorted by ``posicao``. An excluded doctor's entry
+        has the reason.
         """
         with as_problems(request, REFUSALS):
             rows = await campanhas.destinatarios(id, situacao=situacao, motivo=motivo, after=depois_de, limit=limite)

@@ -53,12 +53,12 @@ def router(fechamentos: Fechamentos, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/{id}/fechar", operation_id="close_fechamento", responses=ANSWERS)
     async def close(request: Request, id: UUID, quais: Quais) -> dict[str, Any]:
-        """Close the vacancies to which a notice refers."""
+        """Close the given vacancies, because the group message (closing notice) says that they are taken."""
         return await _resolve(fechamentos, request, id, [str(each) for each in quais.vagas])
 
     @routes.post("/{id}/manter", operation_id="keep_fechamento", responses=ANSWERS)
     async def keep(request: Request, id: UUID) -> dict[str, Any]:
-        """Decide that a notice closes no vacancy."""
+        """Record an operator's decision that a closing notice closes no vacancy."""
         return await _resolve(fechamentos, request, id, [])
 
     return routes

@@ -108,7 +108,7 @@ def router(revisao: Revisao, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/{id}/rejeitar", operation_id="reject_revisao", responses=ANSWERS)
     async def reject(request: Request, id: UUID, porque: Rejeicao) -> dict[str, Any]:
-        """Reject a vacancy. The reason is recorded."""
+        """Reject a vacancy that is in review. The reason is recorded."""
         with as_problems(request, REFUSALS):
             return _decision_document(await revisao.rejeitar(str(id), porque.motivo, por=caller_of(request)))
 

@@ -39,8 +39,8 @@ def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:
         limite: Limit = 50,
         pular: Skip = 0,
     ) -> dict[str, Any]:
-        """List messages, newest first, with the last stage and the score. For a discarded message, the entry has the
-        reason.
+        """List group messages, newest first, each with its score and the last stage that processed it. The entry of a
+        discarded message has the reason.
         """
         require_pii(request, texto)
         texts = texts_for(request)

@@ -67,7 +67,7 @@ class CorrecaoPedida(BaseModel):
     proximo_contato: AwareDatetime | None = None
 
     def read_given(self) -> CorrecaoDoMedico:
-        """Return the fields that the caller set."""
+        """Return the fields of a doctor's state that the caller wants to correct."""
         written, given = self.model_fields_set, CorrecaoDoMedico()
         if "temperatura" in written:
             given["temperatura"] = self.temperatura

@@ -306,8 +306,8 @@ def _tone(row: Row) -> Tone:
 
 
 def _handler(row: Row, texts: Texts) -> str:
-    """Return who is handling the conversation: a named person or Julia. If the conversation is still waiting for a
-    person, say so.
+    """Return the name of the person who handles the conversation, or the text for Julia. If the conversation needs a
+    person but no person has taken it over yet, return the text that says so.
     """
     if row["responsavel"]:
         return str(row["responsavel"])

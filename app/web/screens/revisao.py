@@ -165,7 +165,9 @@ def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
 
 
 def correction(row: Row | Mapping[str, Any], values: Mapping[str, str]) -> Correcao:
-    """Return the fields that the operator changed. An empty field keeps the value that was read."""
+    """Return the fields of a vacancy that the operator changed in the form. An empty field keeps the value that was
+    read.
+    """
     changed = {name: values[name] for name in FORM if values.get(name) and values[name] != _value(row, name)}
     place = {name: values[name] for name in ("cidade", "uf") if values.get(name)}
     hospital = changed.get("hospital") or (_value(row, "hospital") if place else None)
@@ -305,7 +307,7 @@ def _field(row: Row, name: str, spans: Mapping[str, Any], texts: Texts) -> Field
 
 
 def _value(row: Row | Mapping[str, Any], name: str) -> str:
-    """Return the value of a vacancy field in the form's format."""
+    """Format the value of a vacancy's field for an input of the form."""
     match name:
         case "hospital" | "especialidade":
             return str(row[f"{name}_nome"] or row[f"{name}_raw"] or "")

@@ -26,7 +26,7 @@ def router(diretrizes: Diretrizes, zone: ZoneInfo) -> APIRouter:
 
     @routes.get("/{tipo}", operation_id="show_diretriz", responses={404: {"description": "no such directive"}})
     async def show(request: Request, tipo: Tipo) -> dict[str, Any]:
-        """Show every version of one directive, newest first."""
+        """Show the last 50 versions of one directive, newest first."""
         with as_problems(request, REFUSALS):
             return {"versoes": [diretriz_em_palavras(row, zone) for row in await diretrizes.versoes(tipo)]}
 

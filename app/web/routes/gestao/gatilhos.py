@@ -24,8 +24,8 @@ def router(gatilhos: Gatilhos) -> APIRouter:
 
     @routes.get("/{nome}/simular", operation_id="simulate_gatilho")
     async def simulate(nome: Gatilho) -> dict[str, Any]:
-        """Show the ids of the doctors whom the next run would select, and the reasons that exclude the other doctors.
-        Nothing is sent.
+        """Show the ids of the doctors whom the next run of a trigger would select, and the reasons that exclude the
+        other doctors. Nothing is sent.
         """
         return simulacao_em_palavras(await gatilhos.simular(nome))
 

@@ -55,7 +55,7 @@ def router(quality: Quality, zone: ZoneInfo) -> APIRouter:
 
     @routes.get("/orientacao", operation_id="show_orientacao")
     async def guidance(request: Request) -> dict[str, Any]:
-        """Show every version of the guidance for the language model, newest first. The first version is active."""
+        """Show the last 50 versions of the guidance for the language model, newest first. The first one is active."""
         shown = [orientacao_em_palavras(row, zone) for row in await quality.orientacoes.versoes()]
         return {"versoes": await personal(request, shown, *PERSONAL, count=len(shown))}
 

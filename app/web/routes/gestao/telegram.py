@@ -176,14 +176,16 @@ def _add_actions(routes: APIRouter, work: Batuta, servico: ServicoTelegram) -> N
 
     @routes.get("/acoes/{id}", operation_id="see_telegram_action", responses={404: {"description": "no such action"}})
     async def see_action(request: Request, id: Annotated[str, Path(max_length=64)]) -> dict[str, Any]:
-        """Return the state of an action. If the action forwards a message, ``mensagem_id`` is the queued message."""
+        """Return the state of an action on a Telegram message. If the action forwards a message, ``mensagem_id`` is the
+        queued message.
+        """
         with as_problems(request, REFUSALS):
             document = texts_for(request).render(in_words(await servico.acao(id), work.zone))
         return await personal(request, document, "chat")
 
     @routes.get("/acoes", operation_id="list_telegram_actions")
     async def actions(request: Request) -> dict[str, Any]:
-        """List the latest actions with their states."""
+        """List the latest actions on Telegram messages, each with its state."""
         found = texts_for(request).render(await servico.acoes(work.zone, limit=50))
         return {"acoes": await personal(request, found, "chat", count=len(found))}
 
@@ -210,12 +212,12 @@ def _add_accounts(routes: APIRouter, work: Batuta, servico: ServicoTelegram) -> 
 
     @routes.post("/contas/{conta}/pausar", operation_id="pause_telegram", responses=UNKNOWN)
     async def pause(request: Request, conta: Annotated[str, Path(max_length=200)]) -> dict[str, Any]:
-        """Pause an account. Its messages wait until the account is resumed."""
+        """Pause a Telegram account. Its messages wait until the account is resumed."""
         return await _change(request, conta, EstadoDaConta.PAUSADA)
 
     @routes.post("/contas/{conta}/retomar", operation_id="resume_telegram", responses=UNKNOWN)
     async def resume(request: Request, conta: Annotated[str, Path(max_length=200)]) -> dict[str, Any]:
-        """Resume a paused account."""
+        """Resume a paused Telegram account."""
         return await _change(request, conta, EstadoDaConta.ATIVA)
 
     async def _change(request: Request, conta: str, estado: EstadoDaConta) -> dict[str, Any]:
