@@ -30,8 +30,8 @@ def ler(
     regiao: str | None = None,
     vocabulario: Vocabulario | None = None,
 ) -> Leitura:
-    """Read a group message. A relative date such as "amanhã" (tomorrow) is relative to the day of ``enviado_em`` in São
-    Paulo. ``enviado_em`` must have a time zone.
+    """Read a group message and return its category and its vacancies. Relative dates such as "amanhã" (tomorrow) are
+    counted from the day of ``enviado_em`` in São Paulo. ``enviado_em`` must have a time zone.
 
     ``regiao`` is the group's town and state, such as "Salvador/BA".
     """
@@ -47,15 +47,16 @@ def evidencias(
     assunto: Assunto,
     blocos: Sequence[Bloco] = BLOCOS,
 ) -> tuple[Leitura, list[tuple[float, ...]]]:
-    """Read a message. Return the result, and the features from which each vacancy's confidence is computed.
+    """Read a group message. Return the result, and the features from which each vacancy's confidence is computed.
 
-    ``blocos`` has the blocks, which rewrite layouts such as tables. A layout without a block is read as ordinary lines.
+    ``blocos`` has the rules that rewrite layouts such as tables as lists. A layout for which no rule exists is read as
+    ordinary lines.
     """
     return _lida(texto, enviado_em, regiao, vocabulario, assunto, blocos)
 
 
 def indicios_de(texto: str, *, enviado_em: datetime, regiao: str | None, vocabulario: Vocabulario) -> list[str]:
-    """Return the features from which a message's category is computed."""
+    """Return the features from which a group message's category is computed."""
     today = enviado_em.astimezone(SAO_PAULO).date()
     marks, found = _marcas(texto, today, regiao, vocabulario)
     signs = contagem(found)
@@ -85,8 +86,8 @@ def _inteira(texto: str, today: date, regiao: str | None, known: Vocabulario, ma
 
 
 def _abertas(marks: Folha, known: Vocabulario, whole: Folha) -> Montagem:
-    """Return the open vacancies. A vacancy is not open if the message repeats it with a strike-through: "5 N / 6 N",
-    then "~6 N~ já foi".
+    """Return the open vacancies in a message. A vacancy is taken if the message repeats it with a strike-through: "5 N
+    / 6 N", followed by "~6 N~ já foi" (already taken).
     """
     found = montar(marks, known)
     if not marks.riscados or len({each.hospital.valor for each in found.abertas}) != 1:

@@ -45,7 +45,9 @@ class Campo(Generic[T]):
 
 
 class Forma(StrEnum):
-    """How a vacancy was derived from the message's lines."""
+    """The kind of lines from which a vacancy was read: a single line, a line with a heading, a combination of lists, or
+    a table cell.
+    """
 
     LINHA = "linha"
     TITULO = "titulo"
@@ -55,19 +57,18 @@ class Forma(StrEnum):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Derivacao:
-    """How a vacancy was read: from one line, with fields from a heading, as a combination of lists, or from a table
-    cell.
+    """How a vacancy was read from a message: the form of the lines, and the origin of each field.
 
     - ``herdados``: number of fields that another line states
     - ``abaixo``: number of fields that a later line states
     - ``padroes``: number of fields that no line states
-    - ``produto``: number of vacancies from the same line
-    - ``preco``: where the price is, by distance: 0 is the same line, followed by the heading, the section and the
-      message; the largest value means that there is no price
+    - ``produto``: number of vacancies that were read from the same line
+    - ``preco``: distance of the price: 0 is the vacancy's line, followed by the heading, the section and the message;
+      the largest value means that there is no price
     - ``disputa``: number of other prices that apply equally well
-    - ``de_semana``: whether the day is named only by its weekday
-    - ``do_bloco``: range of the line
-    - ``dia``: position of the day
+    - ``de_semana``: whether the message names the day only by its weekday
+    - ``do_bloco``: range of the line in the text
+    - ``dia``: position of the day in the text
     """
 
     forma: Forma

@@ -150,8 +150,8 @@ def estado(plano: str) -> Tipo | None:
 
 
 def esta_aberta(cell: Celula, legenda: dict[str, bool]) -> bool:
-    """Return whether a cell marks an open shift. If the message has a legend, it takes precedence over the usual
-    meaning of a sign.
+    """Return whether a table cell marks an open shift. If the message has a legend, the legend takes precedence over
+    the usual meaning of a sign.
     """
     if (meaning := legenda.get(cell.sinal)) is not None:
         return meaning
@@ -169,16 +169,16 @@ _ENTRE = r"['\")\]]? {0,2}(?:=|:|->|>|-|\be\b|\bsao\b|\bsignifica\b|\besta\b|\bq
 
 @lru_cache(maxsize=512)
 def _legenda(sign: str) -> re.Pattern[str]:
-    """Return the pattern that finds a sign's explanation in a legend. It is compiled once per sign, because the same
-    signs occur in many tables.
+    """Return the pattern that finds a sign's explanation in a legend. Each sign's pattern is compiled once, because the
+    same signs occur in many tables.
     """
     named = r"(?:em branco|vazi[ao]s?)" if sign == "" else re.escape(sign)
     return re.compile(rf"(?:^|[\n,;/(|.:]) {{0,3}}['\"(\[]?{named}(?![a-z0-9]){_ENTRE}(?P<frase>[^/;,|\n.()]{{2,40}})")
 
 
 def legendas(rest: str, signs: frozenset[str]) -> dict[str, bool]:
-    """Return a message's legend: each sign with True for an open shift ("x = descoberto") or False for a taken shift
-    ("- completo").
+    """Return the meaning of each sign in a message's legend: True for an open shift ("x = descoberto"), False for a
+    taken shift ("- completo").
     """
     found: dict[str, bool] = {}
     for sign in signs | {""}:
@@ -191,8 +191,8 @@ def legendas(rest: str, signs: frozenset[str]) -> dict[str, bool]:
 
 
 def partes(cell: Celula, vocabulario: Vocabulario) -> list[tuple[Tipo, Linha]]:
-    """Split a cell that contains a shift together with a hospital ("HRSJ SD"), a speciality ("SN
-    Pediatria") or a day.
+    """Split a table cell that contains a shift together with a hospital ("HRSJ SD"), a speciality ("SN Pediatria") or a
+    day.
     """
     if cell.tipo is Tipo.VAGA and (both := _VAGA.fullmatch(cell.linha.plano.strip())) is not None:
         return [
@@ -242,7 +242,7 @@ _HORA_NO_ROTULO = re.compile(r"/ ?h(?:ora)?\b|\bhora\b|\bpor hora\b")
 
 
 def rotulo(cell: Celula) -> Tipo | None:
-    """Return the kind of values in a column, judging by its heading, such as "data" or "R$/hora"."""
+    """Return the kind of values in a table column, judging by the column's heading, such as "data" or "R$/hora"."""
     words = re.findall(r"[a-z]+", cell.plano)
     if not 1 <= len(words) <= 4 or re.search(r"\d", cell.plano):
         return None

@@ -1,5 +1,5 @@
-"""Lines of a message. A line stores each letter's position in the original message, so that the positions are still
-known after a block (a rewriting rule) has changed the line.
+"""Lines of a group message. A line stores each letter's position in the original message, so that the positions are
+still known after a rule in ``blocos/`` has rewritten the line.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from batuta.kernel import dataclass
 @dataclass(slots=True, unsafe_hash=True)
 class Linha:
     """A line of a group message. ``lugares`` has each letter's position in the original message. ``bloco`` is the name
-    of the block (rewriting rule) that changed the line, or empty if the line is as the author wrote it.
+    of the rule that rewrote the line, or empty if the line is as the author wrote it.
     """
 
     texto: str
@@ -26,15 +26,15 @@ class Linha:
         return Linha(self.texto[inicio:fim], self.lugares[inicio:fim], self.bloco)
 
     def trocada(self, inicio: int, fim: int, letters: str) -> "Linha":
-        """Replace a range of the line with ``letters``. The new letters are assigned that range's position in the
-        original message.
+        """Replace a range of the line with ``letters``. The new letters get the original position of the replaced
+        range.
         """
         part = dito(letters, self.parte(inicio, fim))
         places = [*self.lugares[:inicio], *part.lugares, *self.lugares[fim:]]
         return Linha(self.texto[:inicio] + letters + self.texto[fim:], places, self.bloco)
 
     def com(self, at: int, letters: str) -> "Linha":
-        """Insert letters into the line. They are assigned the original position of the letter before them."""
+        """Insert letters into the line. The new letters get the original position of the letter before them."""
         where = self.lugares[max(0, at - 1)] if self.lugares else 0
         places = [*self.lugares[:at], *([where] * len(letters)), *self.lugares[at:]]
         return Linha(self.texto[:at] + letters + self.texto[at:], places, self.bloco)
@@ -49,20 +49,22 @@ def linhas(fonte: str) -> list[Linha]:
 
 
 def letras(found: Sequence[Linha]) -> str:
-    """Return the whole text, in which a block (a rewriting rule) checks whether it applies."""
+    """Join lines into one text. Each rewriting rule in ``blocos/`` searches this text for the layout that the rule
+    rewrites.
+    """
     return "\n".join([each.texto for each in found])
 
 
 def inteiro(found: Sequence[Linha]) -> str:
-    """Return the whole text in lower case without accents, in which a block (a rewriting rule) checks whether it
-    applies.
+    """Join lines into one text, in lower case without accents. Each rewriting rule in ``blocos/`` searches this text
+    for the layout that the rule rewrites.
     """
     return dobrado(letras(found))
 
 
 def dito(letters: str, source: Linha) -> Linha:
-    """Return a line with the text ``letters`` that replaces the line ``source``. The last letter is assigned the
-    position of the end of ``source`` in the original message, and all other letters the position of its start.
+    """Return a line with the text ``letters`` that replaces the line ``source``. The last letter gets the position of
+    the end of ``source`` in the original message, and all other letters get the position of its start.
     """
     first = source.lugares[0] if source.lugares else 0
     last = source.lugares[-1] if source.lugares else 0
@@ -70,7 +72,7 @@ def dito(letters: str, source: Linha) -> Linha:
 
 
 def juntas(parts: Iterable[Linha], bloco: str, entre: str = " ") -> Linha:
-    """Join parts of lines into one line."""
+    """Join parts of lines into one line, with ``entre`` between them."""
     letters: list[str] = []
     places: list[int] = []
     for each in parts:
@@ -83,7 +85,7 @@ def juntas(parts: Iterable[Linha], bloco: str, entre: str = " ") -> Linha:
 
 
 def escrita(found: Sequence[Linha]) -> Escrita:
-    """Return the lines' text, and each letter's position in the original message."""
+    """Return the text of the lines, and each letter's position in the original message."""
     places: list[int] = []
     for place, each in enumerate(found):
         places.extend(each.lugares)

@@ -1,6 +1,7 @@
-"""Apply the words for open and taken that follow the shifts of a rota: "SD ok / SN aberto", "manhã Dr. X, tarde livre".
+"""Remove the shifts of a rota that are marked as taken by the word or doctor's name after them: "SD ok / SN aberto",
+"manhã Dr. X, tarde livre".
 
-Taken shifts are removed. From an open shift, only the word is removed, so that the rules can read the shift.
+For an open shift, only the word after it ("aberto") is removed, so that the rules can read the shift.
 """
 
 import re
@@ -35,8 +36,8 @@ _ABERTOS = ("__", "??", "abert", "vag", "livre", "falta", "descob", "dispon", "p
 
 
 def aplica(fonte: str, plano: str) -> bool:
-    """Return whether a text says of at least one shift that it is open, and of at least one that it is taken. The name
-    of a doctor means that a shift is taken, if at least two shifts have one.
+    """Return whether a text marks at least one shift as open and at least one as taken. A doctor's name after a shift
+    also marks it as taken, provided that at least two shifts have such a name.
     """
     if not contem(plano, _ABERTOS):
         return False

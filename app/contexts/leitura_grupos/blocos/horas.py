@@ -48,7 +48,7 @@ _ATE = re.compile(r"\d[dh]?[ ,;)-]{1,3}(?:ate|a|as|fim|termino|final)[ :]")
 
 
 def _sem_o_fim(line: Linha) -> Linha:
-    """Remove the day on which a shift ends, if it is the day after the start."""
+    """Remove the end day of a shift from a line, if it is the day after the start: "dia 10 19h até dia 11 7h"."""
     if len(line.texto) > 400 or _ATE.search(line.plano) is None:
         return line
     for each in reversed([*_COM_FIM.finditer(line.plano)]):
@@ -71,8 +71,8 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
 
 
 def _sem_barras(found: list[Linha]) -> list[Linha]:
-    """Replace "19/7" after a day by "19h-7h" if the message also has "7/19". Because 19 is not a month, "7/19" can only
-    be hours.
+    """Replace "19/7" after a day with "19h-7h" if the message also contains "7/19". There is no month 19, so "7/19"
+    must be hours.
     """
     pairs = [(each, [*_BARRA.finditer(each.plano)]) for each in found]
     hours = {(pair["ate"], pair["das"]) for _, on_line in pairs for pair in on_line if 12 < int(pair["ate"]) <= 24}
@@ -101,7 +101,7 @@ def _segue_um_dia(plano: str, pair: re.Match[str]) -> bool:
 
 
 def _sem_rotulos(found: list[Linha]) -> list[Linha]:
-    """Join two lines that state the start and the end of a shift: "Início: 08:00" and "Término: 20:00"."""
+    """Join two adjacent lines that state the start and the end of a shift: "Início: 08:00" and "Término: 20:00"."""
     result: list[Linha] = []
     for each in found:
         end = _FIM.fullmatch(each.plano) if result and len(each.texto) < 40 else None

@@ -1,5 +1,5 @@
-"""The list of blocks in the order in which they are applied. A block rewrites one layout, so a new layout needs a new
-block.
+"""The list of rules that rewrite layouts of group messages, such as tables and calendars, in the order in which they
+are applied. A new layout needs a new rule.
 """
 
 import re

@@ -1,4 +1,5 @@
-"""Apply a legend to the signs before days or shifts: "■ SD □ SN" with "■ ocupado, □ livre", "[x] 03/10 SN".
+"""Apply a legend to the signs before days or shifts. Examples: "■ SD □ SN" with the legend "■ ocupado, □ livre", and
+"[x] 03/10 SN".
 
 Shifts that the legend marks as taken are removed. From an open shift, only the sign is removed, so that the rules can
 read the shift.
@@ -25,7 +26,9 @@ _DIA = re.compile(r"\d")
 
 
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
-    """Apply a legend if it explains at least one sign for taken shifts and one for open shifts."""
+    """Apply a message's legend to its lines. The legend must explain at least one sign for taken shifts and one for
+    open shifts, otherwise the lines stay unchanged.
+    """
     if _INICIO.search(letras(found)) is None:
         return found
     meanings: dict[str, bool] = {}

@@ -80,7 +80,8 @@ _ALGARISMO = re.compile(r"\d")
 
 @dataclass(frozen=True, slots=True)
 class Meses:
-    """The months and the weeks that a message names. ``nomes`` maps the index of a line to the month in that line."""
+    """The months and weeks that a message names. ``nomes`` maps the index of a line to the month that the line names.
+    """
 
     hoje: date
     linhas: Sequence[Linha]
@@ -98,7 +99,7 @@ class Meses:
 
     def em(self, place: int) -> int | None:
         """Return the month that applies to a line: the last month named in the line or above it. If there is none,
-        return the month named below the line, provided that only one is named there.
+        return the month named below the line, provided that only one month is named there.
         """
         if not self.nomes:
             return None
@@ -256,7 +257,9 @@ def _com_virgulas(line: Linha) -> Linha:
 
 
 def _letras(line: Linha, month: int | None) -> Linha:
-    """Expand letters that name shifts after days: "24(N), 25(D/N)" becomes "24/12 SN, 25/12 SD e SN"."""
+    """Expand the letters that name shifts after days, and add the month: "24(N), 25(D/N)" becomes "24/12 SN, 25/12 SD e
+    SN".
+    """
     if _LETRA.search(line.texto) is None:
         return line
     for each in reversed([*_DOIS_PARENTESES.finditer(line.plano)]):

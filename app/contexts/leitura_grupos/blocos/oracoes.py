@@ -46,7 +46,7 @@ def em_oracoes(folha: Folha) -> Texto | None:
 
 
 def _linhas(folha: Folha) -> Iterator[tuple[int, int]]:
-    """Yield the lines with at least two places."""
+    """Yield the range of each line that contains at least two places."""
     lines = [linha_de(folha.texto.plano, each.inicio) for each in folha.lugares]
     yield from (one for one, two in pairwise(lines) if one == two)
 
@@ -70,8 +70,8 @@ def _cortes(folha: Folha, line: tuple[int, int]) -> Iterator[int]:
 
 
 def _cortes_de_turnos(folha: Folha, line: tuple[int, int]) -> Iterator[int]:
-    """Yield the cuts of a line whose days come first, followed by several places, each with its own shifts: "10/08: UPA
-    Norte SD + Hospital Vida SN", "10/08: SD na UPA Norte e SN no Hospital Vida".
+    """Yield the positions at which to split a line that begins with days and then names several places, each with its
+    own shifts: "10/08: UPA Norte SD + Hospital Vida SN", "10/08: SD na UPA Norte e SN no Hospital Vida".
     """
     places = entre(folha.lugares, *line)
     days = [each for each in entre(folha.dias, *line) if not each.feriado]
@@ -94,7 +94,7 @@ def _cortes_de_turnos(folha: Folha, line: tuple[int, int]) -> Iterator[int]:
 
 
 def _fim_do_dia(plano: str, start: int) -> int | None:
-    """Return the position of the first separator after a day, up to the next word."""
+    """Return the position directly before the word that follows a day, or None if no separator follows the day."""
     found = _SEPARADOR.match(plano, start)
     return None if found is None else found.end() - 1
 

@@ -24,7 +24,7 @@ _DIA = re.compile(r"\d{1,2} ?/ ?\d{1,2}|\b(?:seg|ter|qua|qui|sex|sab|dom)[a-z]{0
 
 
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
-    """If at least one row of a rota is marked as open, mark the rows with a doctor's name as taken."""
+    """Mark the rows of a rota that end with a doctor's name as taken, provided that another row is marked as open."""
     ends = [_ultima(each) for each in found]
     found = _com_palavras(found, ends)
     if not any(each is not None and _INICIO_DE_NOME.search(each["fim"]) for each in ends):
@@ -40,8 +40,8 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
 
 
 def _com_palavras(found: list[Linha], ends: list[re.Match[str] | None]) -> list[Linha]:
-    """Mark the rows whose last cell is only a word such as "completo" (full) as taken, provided that another row with a
-    day lacks such a word.
+    """Mark the rows of a rota whose last cell is a word such as "completo" (full) as taken, provided that another row
+    ends with other content.
     """
     taken = [
         each is not None and _PREENCHIDA.fullmatch(dobrado(each["fim"]).strip(" *_.!")) is not None for each in ends
@@ -52,7 +52,8 @@ def _com_palavras(found: list[Linha], ends: list[re.Match[str] | None]) -> list[
 
 
 def _ultima(line: Linha) -> re.Match[str] | None:
-    """Return the last cell of a table row if the row contains a day, otherwise None."""
+    """Return the last cell of a table row that contains a day or begins with a shift. Return None for any other line.
+    """
     text = line.texto.rstrip(" *_.")
     if len(text) > LONGA or _SINAIS.search(text) is None or (last := _ULTIMA.search(text)) is None:
         return None

@@ -51,7 +51,7 @@ _TOMADA = " (preenchido)"
 
 @dataclass(frozen=True, slots=True)
 class Fila:
-    """A row of a table. ``linha`` is the index of its line in the message."""
+    """A row of a table in a message. ``linha`` is the index of the line from which the row was read."""
 
     linha: int
     celulas: tuple[Celula, ...]
@@ -204,8 +204,8 @@ def _primeira_inicial(row: Fila) -> int | None:
 
 
 def _is_header(head: Cabeca, new: Cabeca) -> bool:
-    """Return whether a row that looks like a header begins another table. A row such as "04 | D/N | D" does not,
-    because its cells only look like headings.
+    """Return whether a row that looks like a header really begins another table. A row such as "04 | D/N | D" begins no
+    table, because its cells only look like headings.
     """
     return bool(new.rotulos) or {each.tipo for each in new.eixo.values()} == {each.tipo for each in head.eixo.values()}
 

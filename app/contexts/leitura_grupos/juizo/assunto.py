@@ -31,7 +31,7 @@ _LEAST = ((), (1,), (1, 2), (1, 2, 3))
 
 @dataclass(frozen=True, slots=True)
 class Assunto:
-    """The model's weights: for each feature, one weight per category."""
+    """Weights of the linear model that classifies messages: for each feature, one weight per category."""
 
     pesos: Mapping[str, Sequence[float]]
 
@@ -40,7 +40,7 @@ class Assunto:
         return _padrao()
 
     def chances(self, features: Sequence[str]) -> dict[Categoria, float]:
-        """Return the probability of each category."""
+        """Return the probability of each message category, given the features of a message."""
         rows = [each for each in map(self.pesos.get, features) if each is not None]
         totals = [sum(each) for each in zip(*rows, strict=True)]
         totals = totals or [0.0] * len(_CATEGORIAS)

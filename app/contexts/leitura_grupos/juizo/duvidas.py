@@ -89,8 +89,8 @@ _HEADS = frozenset(("hospital", "upa", "maternidade", "clinica"))
 
 
 def mensagem_incerta(folha: Folha) -> bool:
-    """Return whether a message quotes another message, corrects a day, asks for a shift in addition to its offer, or
-    has an exception next to its prices.
+    """Return whether a message has a trait that makes its vacancies uncertain, such as a quotation of another message,
+    a corrected day, or an exception next to its prices.
     """
     written, plano = folha.texto.fonte, folha.texto.plano
     if ">" in written and _QUOTED.match(written):
@@ -117,7 +117,7 @@ def mensagem_incerta(folha: Folha) -> bool:
 
 
 def _tem_feriado_por_dia(folha: Folha) -> bool:
-    """Return whether only the name of a holiday, such as "Natal", names a day."""
+    """Return whether the message states its day only by the name of a holiday, such as "Natal" (Christmas)."""
     plano = folha.texto.plano
     return any(
         each.dias and not each.semana and _ONLY_WORDS.fullmatch(plano, each.inicio, each.fim) is not None

@@ -318,8 +318,8 @@ def _periodo(mark: Turno) -> Periodo | None:
 
 
 def _is_other(stated: object, chosen: object) -> bool:
-    """Return whether a price on the line contradicts the chosen price. A price on the line does not contradict the
-    chosen price if the chosen price is a multiple of it, because it may be the price per hour.
+    """Return whether a price on the line contradicts the chosen price. If the chosen price is a multiple of the price
+    on the line, there is no contradiction, because the latter may be the price per hour.
     """
     return stated != chosen and float(str(chosen)) % float(str(stated)) != 0
 

@@ -1,4 +1,6 @@
-"""Score a message by four kinds of signals. Several signals of the same kind score only once."""
+"""Score how much a message looks like an offer, by four kinds of signals. Several signals of the same kind score only
+once.
+"""
 
 import re
 

@@ -1,5 +1,5 @@
-"""Find a message's category by counting signals. The categories are tested in a fixed order; the first that applies is
-returned with its reason.
+"""Find the category of a group message by counting signals. The categories are tested in a fixed order; the first one
+that applies is returned with its reason.
 """
 
 import re

@@ -1,5 +1,5 @@
-"""Find signals for a message's subject: phrases from the word lists, and patterns that depend on the words
-around them.
+"""Find signals that indicate the subject of a group message: phrases from the word lists, and patterns that depend on
+the words around them.
 """
 
 import re

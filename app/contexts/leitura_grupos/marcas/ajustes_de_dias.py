@@ -1,5 +1,5 @@
-"""Adjust days by what the message says about them: excluded days ("de 10 a 14/08, exceto 12/08"), and the dates of
-weekdays.
+"""Adjust the days that were found in a message: remove excluded days ("de 10 a 14/08, exceto 12/08"), and give weekdays
+the dates that the message states after them.
 """
 
 import re
@@ -21,8 +21,8 @@ _OF_A_PART = re.compile(
 
 
 def sem_excetuados(livre: str, days: list[Dias]) -> list[Dias]:
-    """Remove excluded days from all earlier days. An excluded weekday removes the dates that fall on it. If a shift or
-    a price follows the excluded day, keep everything.
+    """Remove excluded days from the days that the message names before them. An excluded weekday removes all dates on
+    this weekday. An exclusion of a single shift or price ("exceto 12/08 SN") removes nothing.
     """
     for cue in islice(achados(_EXCEPT, livre, "exce", "menos", "salvo", "tirando", "fora", "sem ser"), 5):
         away = next((each for each in days if cue.start() <= each.inicio <= cue.end()), None)
@@ -39,8 +39,9 @@ def sem_excetuados(livre: str, days: list[Dias]) -> list[Dias]:
 
 
 def com_datas(days: list[Dias], shifts: Sequence[Turno]) -> list[Dias]:
-    """Give weekdays the dates that the message states after them, and remove these dates: "sábado de manhã e domingo à
-    tarde, 11 e 12/04". Each of the weekdays needs its own shift; the dates must fall on exactly these weekdays.
+    """Assign to weekdays the dates that the message states after them, and remove these dates from the list: "sábado de
+    manhã e domingo à tarde, 11 e 12/04". Each weekday must have its own shift, and the dates must fall on exactly these
+    weekdays.
     """
     for run in days:
         if run.solto or run.semana or len(run.dias) < 2:

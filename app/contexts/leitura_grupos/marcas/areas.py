@@ -57,15 +57,15 @@ def _listas() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
 
 
 def sem_apoio(areas: list[Area], livre: str) -> list[Area]:
-    """Remove the specialities of doctors who only support the shift: "com cirurgião de retaguarda". If no other
-    speciality is named, remove nothing.
+    """Remove the specialities of doctors who only support the shift: "com cirurgião de retaguarda" (with a surgeon on
+    call). If the message names no other speciality, remove nothing.
     """
     return [each for each in areas if _PRESENT.match(livre, each.fim) is None] or areas
 
 
 def sem_iniciais_da_cidade(areas: Sequence[Area], places: Sequence[Lugar], plano: str) -> list[Area]:
-    """Remove specialities that are really a town's initials, such as the "CG" in "Santa Casa CG" (Campo Grande). Such
-    initials follow the hospital's name or the word "em".
+    """Remove specialities that are really a town's initials, such as the "CG" in "Santa Casa CG" (Campo Grande). A
+    town's initials follow the hospital's name or the word "em".
     """
     ends: dict[str, set[int]] = {}  # maps the initials of a town to the end positions of its places
     initials = {city: _initials(city) for city in {place.cidade for place in places} if city}

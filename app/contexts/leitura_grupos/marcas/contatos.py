@@ -79,7 +79,7 @@ def fones(livre: str) -> list[Fone]:
 
 
 def ruido(livre: str) -> list[Marca]:
-    """Return links, addresses and document numbers, whose digits do not describe a vacancy."""
+    """Return links, addresses and document numbers in a text, so that their digits are not read as days or prices."""
     patterns = (_NOISE, _EMAIL) if "@" in livre else (_NOISE,)
     return [Marca(each.start(), each.end()) for pattern in patterns for each in pattern.finditer(livre)]
 

@@ -196,9 +196,9 @@ class Calendario:
     def _listados(self, livre: str, numbers: tuple[_Elemento, ...]) -> bool:
         """Return whether numbers without a month are days.
 
-        Several numbers are days if they precede a shift, or follow a hospital and a colon. If the message names one
-        month, there are two more cases: numbers in brackets, and two digits at the start of a line with a shift after
-        them.
+        Several numbers are days if a shift follows them, or if a hospital and a colon precede them. If the message
+        names one month, there are two more cases: several numbers in brackets, and a number of two digits at the start
+        of a line with a shift after it.
         """
         if not numbers:
             return False
@@ -283,8 +283,8 @@ class Calendario:
             yield from (day for day in chosen if day >= first)
 
     def _mes_de_todas(self, said: re.Match[str], livre: str) -> str | None:
-        """Return the month that applies to weekdays even though other words separate it from them: "todas as sextas SN
-        de agosto".
+        """Return the month for a weekday after a word such as "todas" (all), even if other words separate the weekday
+        from the month: "todas as sextas SN de agosto". Return None if there is no such word or no single month.
         """
         every = _EVERY.search(livre, max(0, said.start() - 12), said.start())
         return _MESES[self.mes - 1] if every is not None and self.mes is not None else None
@@ -340,8 +340,8 @@ class Calendario:
         return self._dia_solto(each) if month is None else self._ano(each.dia, month, year)
 
     def _dia_solto(self, each: _Elemento) -> date | None:
-        """Return the next date with this day of the month. If the text also names a weekday, and that date falls on a
-        different one, try the other months that the message names: "segunda 07/09 e terça dia 8".
+        """Return the next date with this day of the month. If the text also names a weekday, and that date falls on
+        another weekday, try the other months that the message names: "segunda 07/09 e terça dia 8".
         """
         month = self.hoje.replace(day=1)
         if each.dia < self.hoje.day:
@@ -390,8 +390,8 @@ def feriados_com_nome(livre: str, hoje: date) -> Iterator[Condicao]:
 
 
 def dias_de_feriados(livre: str, hoje: date) -> Iterator[Dias]:
-    """Yield each named holiday that lasts one day, as if the text had stated its date. Call this function only if the
-    message names no other day.
+    """Yield the date of each named holiday that lasts one day, as if the text had stated the date. Call this function
+    only if the message names no other day.
     """
     for each in feriados_com_nome(livre, hoje):
         is_town = livre.endswith(("em ", "natal/"), 0, each.inicio) or _STATE_BEHIND.match(livre, each.fim)
@@ -436,7 +436,7 @@ def _easter(year: int) -> date:
 
 
 def _run(livre: str, at: int) -> Iterator[_Elemento]:
-    """Yield the days of a list or range. Stops at the first number that cannot be a day."""
+    """Yield the days of a list or range in a text, up to the first number that cannot be a day."""
     link, count, listed = "", 0, False
     while (found := _ELEMENT.match(livre, at)) is not None:
         each = _elemento(found, link)
@@ -485,8 +485,8 @@ def _is_day(livre: str, found: re.Match[str], each: _Elemento, count: int) -> bo
 
 
 def _is_listed(livre: str, each: _Elemento) -> bool:
-    """Return whether a number without a month is a day because it belongs to a list after "dias": "dias 27 e 28 temos
-    vaga".
+    """Return whether a number without a month continues a list of days after the word "dias", such as the 28 in "dias
+    27 e 28 temos vaga".
     """
     if each.liga != "lista" or _UNIT.match(livre, each.fim):
         return False
@@ -514,7 +514,9 @@ def _is_weekday(livre: str, said: re.Match[str]) -> bool:
 
 
 def _escolhidos(days: list[date], livre: str, at: int) -> list[date]:
-    """Return the days that ordinals before a weekday select: "2º domingo de maio"."""
+    """Return the days that an ordinal before a weekday selects, such as the second Sunday for "2º domingo de maio".
+    Without an ordinal, return all days.
+    """
     said = _ORDINALS.search(livre, max(0, at - 60), at)
     if said is None:
         return days

@@ -1,5 +1,6 @@
-"""Collect all marks in one message. A mark is a range of the text that a reader recognised, such as a day, a price or a
-place. Each reader blanks out the words that it recognised, so that the next reader ignores them.
+"""Collect all marks in one message. A mark is a range of the text that a reader (a function for one kind of field)
+recognised, such as a day, a price or a place. Each reader blanks out the words that it recognised, so that the next
+reader ignores them.
 """
 
 import re
@@ -244,8 +245,10 @@ def _datas_entre(days: Sequence[Dias], start: int, end: int) -> set[date]:
 
 def _sem_os_mesmos(days: list[Dias], denied: set[date], line: int, cue: int, end: int) -> list[Dias] | None:
     """Remove earlier mentions of the days that a correction names again ("retificação: dia 18 é SD") or denies ("não é
-    18/08, é 19/08"). Return None if the correction is of another kind: a day precedes it on its line, it names no day,
-    or it names a day that was not mentioned before. A denied day must be one of several.
+    18/08, é 19/08").
+
+    Return None, because the correction is of another kind, in three cases: the correction names no day, it names a day
+    that the message has not mentioned before, or a day precedes it on the same line.
     """
     corrected = _datas_entre(days, cue, end)
     earlier = [each for each in days if each.inicio < cue]
@@ -312,9 +315,9 @@ def _sem_enganos(plano: str, places: Sequence[Lugar]) -> Sequence[Lugar]:
 
 
 def _retirados(marks: list[_M], line: int, cue: int, end: int) -> list[_M]:
-    """Remove the values (days, shifts or prices) that a correction replaces. These are the values before the correction
-    on the same line, or on all earlier lines if that line has none. If no new value follows the correction on its line,
-    remove nothing.
+    """Remove the values (days, shifts or prices) that a correction replaces. The replaced values are those before the
+    correction on its line or, if there are none, on all earlier lines. If no new value follows the correction on its
+    line, remove nothing.
     """
     if not any(cue <= each.inicio < end for each in marks):
         return marks

@@ -82,8 +82,8 @@ _LETTER = {"d": Periodo.DIURNO, "n": Periodo.NOTURNO, "m": Periodo.MANHA, "t": P
 
 
 def turnos(texto: Texto, livre: str) -> list[Turno]:
-    """Return every mention of a shift, in text order. A mention states the shift's period, its start and end, only its
-    start, or only its length.
+    """Return every mention of a shift, in text order. A mention states at least one of these: the shift's period, its
+    hours, its length.
     """
     found = [*_faixas(livre), *_faladas(livre)]
     livre = apagar(livre, found)
@@ -97,7 +97,7 @@ def turnos(texto: Texto, livre: str) -> list[Turno]:
 
 
 def espelhadas(livre: str) -> list[Marca]:
-    """Return hours that look like a day and a month: "7/19 e 19/7"."""
+    """Return the positions of hours that look like a day and a month: "7/19 e 19/7"."""
     return [Marca(each.start(), each.end()) for each in _MIRRORED.finditer(livre)] if livre.count("/") > 1 else []
 
 
@@ -153,7 +153,9 @@ def horas_entre(das: time, ate: time) -> int:
 
 
 def periodo_do_inicio(das: time, horas: int | None) -> Periodo:
-    """Return the usual period of a shift that starts at this hour. This period is used if the message states no end."""
+    """Return the usual period of a shift that starts at the hour ``das``. This period is used if the message states no
+    end.
+    """
     if horas == 24:
         return Periodo.H24
     if 5 <= das.hour < 12:
@@ -270,7 +272,7 @@ def _has_hours(plano: str, end: int) -> bool:
 
 
 def _palavra(texto: Texto, livre: str, place: int) -> Iterator[Turno]:
-    """Find a period in a list with commas: "6h, noite", "manhã, tarde"."""
+    """Yield the period that a single word names in a list with commas, such as "noite" in "6h, noite"."""
     word = texto.palavras[place]
     period = _frases().valor(word.texto)
     if period is not None and livre[word.inicio : word.fim] == word.texto and _is_period(texto, place, place + 1):

@@ -73,8 +73,8 @@ def cidades(texto: Texto, vocabulario: Vocabulario) -> list[Cidade]:
 def conhecidos(
     texto: Texto, livre: str, vocabulario: Vocabulario, regiao: str | None, towns: Sequence[Cidade]
 ) -> list[Lugar]:
-    """Return the known hospitals in the text. If several hospitals share an alias, the town in the text decides between
-    them, or else the group's region.
+    """Return the known hospitals in the text. If several hospitals share an alias, the town in the text decides which
+    one is meant, or else the group's region.
     """
     words = [word for word in texto.palavras if livre[word.inicio : word.fim] == word.texto]
     found: list[Lugar] = []
@@ -103,7 +103,9 @@ def _is_name(texto: Texto, words: Sequence[Palavra], start: int, end: int) -> bo
 
 
 def _is_inside_a_name(texto: Texto, words: Sequence[Palavra], start: int) -> bool:
-    """Return whether the words before an alias make it part of another name: "Araucária" in "PS Parque Araucária"."""
+    """Return whether the words before an alias make the alias part of another name: "Araucária" in "PS Parque
+    Araucária".
+    """
     heads = frases("lugares.cabecas")
     generic, ends, _ = listas()
     if heads.em(words, start) is not None:
@@ -140,8 +142,8 @@ def _escolhido(candidates: Sequence[Hospital], towns: Iterable[Cidade], at: int,
 def novos(
     texto: Texto, livre: str, vocabulario: Vocabulario, known: Sequence[Lugar], regiao: str | None
 ) -> list[Lugar]:
-    """Return the hospital names that are missing from the vocabulary. They are found by their shape: "Hospital …", "UPA
-    …", text after "Local:", acronyms such as HMXY.
+    """Return the hospitals that are missing from the vocabulary. Their names are found by their form: "Hospital …",
+    "UPA …", text after "Local:", acronyms such as HMXY.
     """
     reader = _Nomes(texto, livre, vocabulario, (regiao or "").rpartition("/")[2].strip().upper())
     found = list(reader.todos())
@@ -177,8 +179,8 @@ def estado_dito(texto: Texto, livre: str, end: int) -> str | None:
 
 
 class _Nomes:
-    """Finds place names. ``estado`` is the group's state; a town that is named without a state is looked up in that
-    state.
+    """Finds the names of places in a message. ``estado`` is the group's state. A town without a state is looked up in
+    the group's state.
     """
 
     def __init__(self, texto: Texto, livre: str, vocabulario: Vocabulario, estado: str = "") -> None:
@@ -188,8 +190,8 @@ class _Nomes:
         self.gritado = texto.maiusculas > 0.8
 
     def dali(self, bearers: Sequence[Hospital], start: int, end: int, regiao: str | None) -> Sequence[Hospital]:
-        """Return the hospitals that may have this name in this town. A name that an operator added for one town does
-        not apply in another town.
+        """Return those hospitals in ``bearers`` whose name is valid in the town that the text states next to the name,
+        or else in the group's region. A name that an operator added for one town is not valid in another town.
         """
         if all(each.so_em is None for each in bearers):
             return bearers
@@ -270,7 +272,7 @@ class _Nomes:
         return after.strip(" *_")[:1] in ("", "-", ",", ":", "\n", "(", "/", "|") and after[:1] != "/"
 
     def _has_capitals(self, head: int, end: int) -> bool:
-        """Return whether the author capitalises names, judged by the first word of this name."""
+        """Return whether the author capitalises the names of places, judged by the first word of a name."""
         words = self._texto.palavras
         own = next((word for word in words[end : end + 3] if word.texto not in LINKS), None)
         if self.gritado or own is None or (own.texto in _SANTOS and not self._is_upper(own)):
@@ -335,8 +337,8 @@ class _Nomes:
         return town is not None and is_short and self._has_own_name(words, len(words) - 1)
 
     def _ate_o_estado(self, words: list[Palavra]) -> tuple[list[Palavra], str | None]:
-        """If a name contains its town, followed by a space and the state, return the name up to the town, and the
-        state: "hospital X de Lages SC está sem" gives "hospital X de Lages" and "SC".
+        """Cut a name after its town if the state follows the town, and return the state: "hospital X de Lages SC está
+        sem" gives "hospital X de Lages" and "SC".
         """
         for at in range(2, len(words)):
             state = words[at].texto.upper()
@@ -345,8 +347,8 @@ class _Nomes:
         return words, None
 
     def _sem_cidade(self, words: list[Palavra], state: str | None = None) -> Lugar:
-        """Remove the town from a name ("… de Pirapora/MG"), unless only generic words such as "Santa Casa" would
-        remain.
+        """Remove the town from a place's name ("… de Pirapora/MG"). If only generic words such as "Santa Casa" would
+        remain, the name stays unchanged.
         """
         start, end = words[0].inicio, words[-1].fim
         uf = _UF_AFTER.match(self._livre, end)
@@ -385,15 +387,16 @@ class _Nomes:
         return last
 
     def _has_own_name(self, words: Sequence[Palavra], town: int) -> bool:
-        """Return whether the words before the town form a complete name. "Hospital Vida" in "Hospital Vida Lages" does,
-        "UPA Vila" in "UPA Vila Lages" does not.
+        """Return whether the words before a town form a complete name of a place. In "Hospital Vida Lages" the words
+        "Hospital Vida" do; in "UPA Vila Lages" the words "UPA Vila" do not.
         """
         own = [word for word in words[1:town] if word.texto not in self._generic and word.texto not in LINKS]
         is_open = words[town - 1].texto in _OPEN and not (len(own) > 1 and words[town - 1].texto in ("novo", "nova"))
         return bool(own) and not is_open and words[-1].texto not in _EPITHETS
 
     def _is_only_a_town(self, words: Sequence[Palavra], town: int) -> bool:
-        """Return whether the words at the end of a name are just a town and not part of the place's own name."""
+        """Return whether the last words of a place's name are the name of its town, rather than a part of its own name.
+        """
         name = " ".join(word.texto for word in words[town:])
         own = {word.texto for word in words[1:town]} - self._generic - LINKS - palavras_soltas("descrevem_hospital")
         is_common = len(name) < 7 or name in palavras_soltas("cidades_em_nomes")
@@ -472,8 +475,8 @@ class _Nomes:
         return [word for word in self._texto.palavras if start <= self._texto.trecho(word.inicio, word.fim)[0] < end]
 
     def _is_proper(self, words: Sequence[Palavra]) -> bool:
-        """Return whether these words may be the name of a place. Specialities, words typical of offers and common words
-        may not.
+        """Return whether words may be the name of a place. Specialities, words typical of offers and common words may
+        not.
         """
         common = palavras_soltas("nao_sao_nomes")
         said = [word.texto for word in words if word.texto not in LINKS]
@@ -580,8 +583,8 @@ _WITH_TWO_WORDS = frozenset(("hospital", "clinica", "maternidade", "instituto", 
 
 
 def _cidade_no_fim(words: Sequence[Palavra], state: str) -> int | None:
-    """If these words end with a municipality in the state, return the position at which its name begins, otherwise
-    None.
+    """Return the index of the first word of the municipality with which ``words`` end, or None. The municipality must
+    be in the state.
     """
     for at in range(max(1, len(words) - 5), len(words)):
         if state in municipios().get(" ".join(word.texto for word in words[at:]), ()):

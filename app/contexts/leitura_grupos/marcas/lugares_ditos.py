@@ -1,5 +1,5 @@
-"""Combine the places in a message: keep each place once, resolve short references, and assign the message's
-only town.
+"""Combine the places that were found in a message: keep each place once, resolve short references, and assign the
+message's only town to places without a town.
 """
 
 import re
@@ -27,8 +27,8 @@ _SAME_AS = re.compile(
 
 
 def sem_dito_duas_vezes(plano: str, known: Sequence[Lugar], new: Sequence[Lugar]) -> list[Lugar]:
-    """Return all places in text order, each only once. "Hospital Geral do Estado (HGE)" is one place. From "H. Modelo =
-    Hospital Modelo" and "Hosp. A... digo, Hospital B", only the second place is returned.
+    """Return all places in text order, each only once. "Hospital Geral do Estado (HGE)" is one place. If two places are
+    joined by "=" or by a word of correction such as "digo" (I mean), only the second one is returned.
     """
     again = {each.inicio for each in known}
     kept = (each for each in new if not (plano[each.fim : each.fim + 2] == " (" and each.fim + 2 in again))
@@ -54,14 +54,15 @@ def sem_descritos(texto: Texto, places: Sequence[Lugar]) -> list[Lugar]:
 
 
 def so_da_cidade(place: Lugar) -> bool:
-    """Return whether a place has no name of its own: "hospital de Belém"."""
+    """Return whether a place has no name of its own, only a kind and a town: "hospital de Belém"."""
     said = _OF_A_TOWN.fullmatch(chave(place.nome)) if place.confianca < 1.0 else None
     return said is not None and said["onde"] in municipios()
 
 
 def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar]:
-    """Return short references to a place that the message names in full elsewhere. "na UPA" has the first word of the
-    full name; "Norte 1.800" has any word of the full name, followed by a price.
+    """Return short references to places that the message names in full elsewhere. A short reference is an abbreviation
+    that the message explains, the first word of a name ("na UPA"), or another word of a name with a price after it
+    ("Norte 1.800").
     """
     named = {each.nome: each for each in reversed(places)}
     if len(named) < 2:
@@ -109,7 +110,7 @@ def _abreviados(texto: Texto, places: Sequence[Lugar]) -> dict[str, Lugar]:
 
 
 def com_a_unica_cidade(texto: Texto, places: Sequence[Lugar], towns: Sequence[Cidade]) -> list[Lugar]:
-    """If a message names only one town, assign it to all places without a town."""
+    """If a message names only one town, assign the town to all places without a town."""
     outside = [town for town in towns if not _is_inside(town.inicio, places)]
     if len({(town.nome, town.uf) for town in outside}) != 1:
         return list(places)

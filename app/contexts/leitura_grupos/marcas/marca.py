@@ -74,7 +74,7 @@ class Preco(Marca):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Combinar(Marca):
-    """A statement that the price is to be agreed."""
+    """A statement that the price is still to be agreed."""
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -123,7 +123,7 @@ _inicio = attrgetter("inicio")
 
 
 def entre(marcas: Sequence[M], inicio: int, fim: int) -> Sequence[M]:
-    """Return the marks that begin in a range. ``marcas`` must be sorted."""
+    """Return the marks that begin in a range of the text. ``marcas`` must be sorted by position."""
     if not marcas or marcas[0].inicio >= fim or marcas[-1].inicio < inicio:
         return marcas[:0]
     first = bisect_left(marcas, inicio, key=_inicio)
@@ -131,7 +131,7 @@ def entre(marcas: Sequence[M], inicio: int, fim: int) -> Sequence[M]:
 
 
 def linha_de(plano: str, lugar: int, janela: int = 1000) -> tuple[int, int]:
-    """Return the line around a position, at most ``janela`` characters on each side."""
+    """Return the start and end of the line around a position, at most ``janela`` characters to each side."""
     start = plano.rfind("\n", max(0, lugar - janela), lugar) + 1 or max(0, lugar - janela)
     end = plano.find("\n", lugar, lugar + janela)
     return start, min(len(plano), lugar + janela) if end < 0 else end

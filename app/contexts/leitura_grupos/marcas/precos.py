@@ -228,7 +228,9 @@ def _is_upper_end(livre: str, lower: Preco, upper: Preco) -> bool:
 
 
 def _was(livre: str, former: Preco, present: Preco) -> bool:
-    """Return whether the first of two prices is outdated: "era 1.500, agora é 1.700"."""
+    """Return whether the first of two prices is outdated because the second one replaces it: "era 1.500, agora é
+    1.700".
+    """
     before = livre[max(0, former.inicio - 20) : former.inicio]
     between = livre[former.fim : present.inicio]
     return len(between) <= 40 and bool(_FORMER.search(before)) and bool(_PRESENT.search(between))

@@ -1,4 +1,4 @@
-"""Find the conditions of a price: weekday, holiday, period, length, speciality, hospital."""
+"""Find the conditions of each price in a message: weekday, holiday, period, length, speciality, hospital."""
 
 import re
 from bisect import bisect_left
@@ -63,8 +63,8 @@ class Regra:
 
     @property
     def peso(self) -> int:
-        """Sum of the weights of the conditions. Hospital, town and speciality weigh more than holiday, period and
-        weekday.
+        """The sum of the weights of the price's conditions. Hospital, town and speciality weigh more than holiday,
+        period and weekday.
         """
         weights = {type(each): _peso(each) for each in self.condicoes}
         return sum(weights.values())
@@ -102,7 +102,9 @@ class Alvo:
 
 
 def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
-    """Return every price with its conditions, and the days that are not conditions but days of shifts."""
+    """Return every price with its conditions. Also return the days that are days of shifts rather than conditions of a
+    price.
+    """
     priced = {id(each): each for each in datas_de_precos(folha)}
     days = [each for each in folha.dias if not each.feriado and id(each) not in priced]
     dates = [Condicao(each.inicio, each.fim, datas=datas_de(each)) for each in priced.values()]
@@ -158,7 +160,9 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
 
 
 def _presos(folha: Folha, candidates: Sequence[Marca]) -> dict[int, list[Marca]]:
-    """Assign each possible condition to the price next to it. Drop a condition that is not next to a price."""
+    """Assign each possible condition of a price, such as a weekday or a hospital, to the price next to it. Drop a
+    condition that is not next to a price.
+    """
     prices, plano = folha.precos, folha.livre
     held: dict[int, list[Marca]] = {}
     place = 0
@@ -392,8 +396,8 @@ def _e_comprimento(mark: Marca) -> bool:
 
 
 def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
-    """Return the distance between two positions, which depends on the words and signs between them. Other possible
-    conditions between them add nothing. A distance above ``PERTO`` is returned as 99.
+    """Return the distance between a price and a possible condition. The words and signs between the two add to the
+    distance; other possible conditions add nothing. A distance above ``PERTO`` is returned as 99.
     """
     if not 0 <= end - start <= 60:
         return 99
@@ -416,7 +420,9 @@ def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
 
 
 def _only_condition(folha: Folha, price: Preco, mark: Marca, elsewhere: "_Alhures") -> bool:
-    """Return whether a recognised word only says when the price applies: "1.350 na UPA", "SD 2.250 / SN 2.400"."""
+    """Return whether a recognised word, such as a place or a shift, only says when the price applies: "1.350 na UPA",
+    "SD 2.250 / SN 2.400".
+    """
     match mark:
         case Lugar():
             return mark.inicio > price.inicio and folha.livre[max(0, mark.inicio - 4) : mark.inicio].endswith(
@@ -441,8 +447,9 @@ def _only_condition(folha: Folha, price: Preco, mark: Marca, elsewhere: "_Alhure
 
 @dataclass(frozen=True, slots=True)
 class _Alhures:
-    """Facts about the whole message. ``periodos`` has the periods of shifts that are far from any price. ``areas`` has
-    the position at which the message first names each speciality.
+    """Facts about the whole message that show whether a word is only the condition of a price. ``periodos`` has the
+    periods of shifts that are far from any price. ``areas`` has the position at which the message first names each
+    speciality.
     """
 
     periodos: frozenset[Periodo | None]
@@ -476,7 +483,8 @@ def _is_last_of_several(folha: Folha, price: Preco, mark: Marca) -> bool:
 
 
 def _has_day_before(folha: Folha, price: Preco, mark: Turno | Area) -> bool:
-    """Return whether a day precedes the condition in the same sentence, with no other price between the two."""
+    """Return whether a day precedes the condition of a price in the same sentence, with no other price between the two.
+    """
     line, _ = linha_de(folha.texto.plano, mark.inicio)
     earlier = entre(folha.precos, line, min(mark.inicio, price.inicio))
     stop = folha.livre.rfind(". ", line, mark.inicio) + 1
@@ -485,7 +493,9 @@ def _has_day_before(folha: Folha, price: Preco, mark: Turno | Area) -> bool:
 
 
 def _is_of_bare_day(folha: Folha, mark: Turno) -> bool:
-    """Return whether every shift between a day and the condition has a price: "10/08. 7-19h: 1.900. 19-7h: 2.000"."""
+    """Return whether a day, followed only by shifts that have a price, precedes a shift on its line: "10/08. 7-19h:
+    1.900. 19-7h: 2.000".
+    """
     line, _ = linha_de(folha.texto.plano, mark.inicio)
     days = [each for each in entre(folha.dias, line, mark.inicio) if not each.solto]
     return bool(days) and not any(_is_far_from_prices(folha, each) for each in entre(folha.turnos, line, mark.inicio))
@@ -544,7 +554,7 @@ def por_plantao(preco: Preco, horas: int) -> Decimal:
 
 
 def rivais(fitting: Sequence[Regra]) -> int:
-    """Return how many other prices have conditions as specific as those of the first applicable price."""
+    """Return how many other prices in ``fitting`` have conditions as specific as those of its first price."""
     if len(fitting) < 2:
         return 0
     best = fitting[0].peso
@@ -552,8 +562,8 @@ def rivais(fitting: Sequence[Regra]) -> int:
 
 
 def servem(scope: Sequence[Regra], target: Alvo) -> list[Regra]:
-    """Return the price rules that apply, most specific first. Among equally specific rules, the gross price comes
-    first, then the price that the message states first.
+    """Return the prices that apply to a vacancy, the one with the most specific conditions first. Among equally
+    specific prices, a gross price comes first, then the price that the message states first.
     """
     fitting = [each for each in scope if not each.preco.soma and (not each.condicoes or each.serve(target))]
     return fitting if len(fitting) < 2 else sorted(fitting, key=lambda each: (-each.peso, each.preco.liquido))

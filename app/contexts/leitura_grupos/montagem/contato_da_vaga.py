@@ -38,8 +38,8 @@ class Pessoas:
         return name, phone
 
     def _contato(self, where: Lugar, block: Bloco) -> Contato | None:
-        """Return a vacancy's contact. The search order is: the vacancy's line, a line with its hospital or town, its
-        section. If none of them has a contact, return the first contact in the message.
+        """Return a vacancy's contact. The search order is: the vacancy's line, a line with the vacancy's hospital or
+        town, the section about the hospital. If none of them has a contact, return the first contact in the message.
         """
         people = self._folha.contatos
         if len(people) < 2:
@@ -61,7 +61,9 @@ class Pessoas:
         return next(fitting, None)
 
     def _da_secao(self, where: Lugar, first: int) -> Contato | None:
-        """Return the contact at the end of the section about a hospital."""
+        """Return the next contact after a block of the message, if no other hospital is named before the contact. Such
+        a contact ends the section about the vacancy's hospital.
+        """
         if first == len(self._inicios):
             return None
         between = entre(self._folha.lugares, where.fim, self._inicios[first])

@@ -1,4 +1,6 @@
-"""Decide which of the days that a message names are days of shifts, and which are conditions of prices or headlines."""
+"""Decide which of the days that a message names are days of shifts. The other days say when a price applies, or belong
+to a headline.
+"""
 
 import re
 from collections import Counter
@@ -43,7 +45,9 @@ def datas_de_precos(folha: Folha) -> Iterator[Dias]:
 
 
 def dia_fechado(folha: Folha, each: Dias, days: Sequence[Dias]) -> Dias | None:
-    """Return the dates that fall on the weekday before a closing word, or None: "só a quinta já está coberta"."""
+    """Return the dates of a weekday that the message declares taken, as in "só a quinta já está coberta" (only Thursday
+    is taken). Return None if no word for "taken" follows the weekday.
+    """
     after = entre(folha.fechados, each.fim, each.fim + 20)
     if not each.semana or not after or after[0].sinal or "\n" in folha.texto.plano[each.fim : after[0].inicio]:
         return None
@@ -55,7 +59,8 @@ def dia_fechado(folha: Folha, each: Dias, days: Sequence[Dias]) -> Dias | None:
 
 
 def sem_fds_repetido(folha: Folha, days: list[Dias]) -> list[Dias]:
-    """Remove the word for the weekend if the message also names other days: "fim de semana: sábado SD, domingo SN"."""
+    """Remove the mention of the weekend if the message also names other days: "fim de semana: sábado SD, domingo SN".
+    """
     if len(days) < 2:
         return days
     named = [
@@ -120,7 +125,9 @@ def begins_shift(folha: Folha, each: Dias) -> bool:
 
 
 def _is_in_heading(folha: Folha, each: Dias) -> bool:
-    """Return whether the first dates of the message are in a line without shifts, and include a weekday's date."""
+    """Return whether a headline has a weekday's date: the first dates in the message are on an earlier line without
+    shifts, and include this date.
+    """
     first = next((other for other in folha.dias if not other.solto and other.dias), None)
     if first is None or first.inicio > each.inicio:
         return False

@@ -21,9 +21,11 @@ _OF_SHIFTS = re.compile(
 
 
 def sem_conversa(folha: Folha, days: list[Dias]) -> list[Dias]:
-    """Remove a day that is written as a word, such as "amanhã", if its sentence mentions no shift and another sentence
-    has a day with a place and a shift: "A prova é amanhã. Passo meu plantão de 04/10 SD na UPA". Also remove the day on
-    which a list is written: "atualizada hoje".
+    """Remove days that are about something other than shifts.
+
+    A day that is written as a word, such as "amanhã" in "A prova é amanhã", is removed if its sentence mentions no
+    shift and another sentence has a day with a place and a shift. The day on which a list is written ("atualizada
+    hoje") is also removed.
     """
     plano = folha.texto.plano
     days = [
@@ -54,7 +56,9 @@ def _frase_de(plano: str, mark: Marca) -> tuple[int, int]:
 
 
 def so_os_ditos(plano: str, days: list[Dias]) -> list[Dias]:
-    """Of the weekdays of a month, keep the dates that the message lists: "toda sexta e sábado de maio: 01/05, 02/05"."""
+    """Reduce the weekdays of a whole month to the dates that the message lists: "toda sexta e sábado de maio: 01/05,
+    02/05".
+    """
     implied = [each for each in days if each.semana and not each.solto and len(each.dias) > 1]
     if implied:
         days = [each for each in days if not _SINCE.search(plano, max(0, each.inicio - 24), each.inicio)] or days

@@ -39,7 +39,9 @@ class Bloco:
 
 
 def blocos(folha: Folha, dias: Sequence[Dias], regras: Sequence[Regra]) -> list[Bloco]:
-    """Split a message into blocks. ``dias`` has the days of shifts; ``regras`` has the prices with their conditions."""
+    """Split a message into blocks: lines, or parts of a line, whose recognised fields belong together. ``dias`` has the
+    days of shifts; ``regras`` has the prices with their conditions.
+    """
     used = {id(mark) for rule in regras for mark in rule.so_condicao}
     kinds: tuple[Sequence[Marca], ...] = (
         [each for each in folha.lugares if id(each) not in used],
@@ -69,7 +71,7 @@ def blocos(folha: Folha, dias: Sequence[Dias], regras: Sequence[Regra]) -> list[
 
 
 def _com_areas(found: list[Bloco]) -> list[Bloco]:
-    """Assign specialities to the day above them: "2 CM" and "1 Orto" are listed below "09/08 SD:"."""
+    """Assign specialities that are listed below a day to this day: "2 CM" and "1 Orto" below "09/08 SD:"."""
     for place, head in enumerate(found):
         if head.dias is None or head.areas:
             continue
@@ -99,9 +101,10 @@ def _sem_anuncio(found: list[Bloco]) -> list[Bloco]:
 
 
 def _juntos(plano: str, runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) -> list[Dias]:
-    """Merge sequences of days with only ordinary words between them: "sábado (10/01) e domingo (11/01)".
+    """Merge sequences of days that only ordinary words separate: "sábado (10/01) e domingo (11/01)".
 
-    Numbers select certain dates of the named weekdays: "terças e quintas de agosto (11, 13, 20)".
+    In "terças e quintas de agosto (11, 13, 20)", the numbers select dates of the named weekdays, so only these dates
+    remain.
     """
     kept: list[Dias] = []
     for run in runs:
@@ -285,7 +288,8 @@ def _herdeiros(head: Bloco, below: list[Bloco], is_headed: bool) -> list[Bloco]:
 
 
 def _ha_outro_dia(found: list[Bloco], head: Bloco) -> bool:
-    """Return whether another day of the message has no shift of its own, so that a list of shifts applies to both."""
+    """Return whether another day of the message has no shift of its own, so that a list of shifts applies to both days.
+    """
     below = (*found[1:], None)
     return any(
         each is not head and each.so_dias and (after is None or not _e_so_um_turno(after))

@@ -1,5 +1,5 @@
-"""Assemble blocks into vacancies. A field that a block lacks is taken from a heading above the block or a note after
-it.
+"""Assemble the blocks of a message into vacancies. A block is a line, or a part of a line, whose recognised fields
+belong together. A field that a block lacks is taken from a heading above the block or a note after it.
 """
 
 import re
@@ -65,8 +65,8 @@ _SAME = re.compile(r"[^\n]{0,25}\b(?:tbm|tb|tambem|idem|mesm[oa]s? (?:horarios?|
 
 @dataclass(frozen=True, slots=True)
 class Montagem:
-    """The result of the assembly. ``abertas`` has the open vacancies. ``fechadas`` and ``passadas`` count the mentions
-    of taken and of past shifts. ``incompletas`` is computed on first access.
+    """The vacancies that were assembled from a message. ``abertas`` has the open vacancies. ``fechadas`` and
+    ``passadas`` count the mentions of taken and of past shifts. ``incompletas`` is computed on first access.
     """
 
     abertas: tuple[VagaLida, ...]
@@ -106,8 +106,8 @@ class _Montador:
             self._ligar_blocos()
 
     def _ligar_blocos(self) -> None:
-        """Determine which places, specialities, shifts and prices apply to which block. A message without days has no
-        vacancies, so it needs no assignment.
+        """Determine which places, specialities, shifts and prices apply to which block of the message. A message
+        without days has no vacancies, so this step is skipped for it.
         """
         em_ordem(self._folha, self._regras, self._blocos)
         planta = Planta(self._blocos)
@@ -144,8 +144,8 @@ class _Montador:
         return Montagem(vagas, closed, passed, islice(lacking, MAIS_INCOMPLETAS))
 
     def _restantes(self) -> frozenset[int]:
-        """Return the blocks on the line that says which of the shifts above it are still open: "restam só: 25 SD e 31
-        SN".
+        """Return the indexes of the blocks on the line that says which of the shifts above it are still open: "restam
+        só: 25 SD e 31 SN".
         """
         plano = self._folha.texto.plano
         said = _LEFT.search(plano) if contem(plano, _LEAVES) else None
@@ -178,8 +178,8 @@ class _Montador:
         areas: Sequence[Area | None],
         shifts: Sequence[_Turno],
     ) -> Sequence[tuple[Lugar, Dia, Area | None, _Turno]]:
-        """Combine the places, days, specialities and shifts of a block: in every combination, or item by item in order
-        if the line says "respectivamente".
+        """Combine the places, days, specialities and shifts of a block of the message: in every combination, or item by
+        item in order if the line says "respectivamente" (respectively).
         """
         lists: tuple[Sequence[Any], ...] = (places, days, areas, shifts)
         size = em_paralelo(self._folha, block, lists)
@@ -249,8 +249,8 @@ class _Montador:
         return _uma_vez(_alternativas(found, self._folha))
 
     def _areas_perto(self, place: int) -> Sequence[Area]:
-        """Return the specialities that apply to a block. A speciality that belongs to a shift at another place does not
-        apply. A line such as "PS" ends the effect of the heading "UTI" above it.
+        """Return the specialities that apply to a block of the message. A speciality that belongs to a shift at another
+        place does not apply. A line such as "PS" ends the effect of the heading "UTI" above it.
         """
         at = self._onde_areas.bloco(place)
         if at is None:
@@ -267,7 +267,9 @@ class _Montador:
         return _fortes(self._blocos[at])
 
     def _ha_outro_lugar(self, place: int, below: int, own: Sequence[Lugar]) -> bool:
-        """Return whether a block is the heading of days at another place, below the block ``place``."""
+        """Return whether the block ``below`` is part of a heading for another place: the last place named up to this
+        block is not in ``own``, and days follow the block.
+        """
         named = {each.nome for each in own}
         headings = [each for each in self._blocos[place + 1 : below + 1] if each.lugares]
         follows = self._blocos[below + 1 : below + 2]
@@ -275,8 +277,8 @@ class _Montador:
         return is_other and bool(follows) and follows[0].dias is not None
 
     def _subtitulo_fraco(self, above: int, place: int) -> Sequence[Area]:
-        """Return a word that fits any doctor ("plantonista", doctor on shift) and stands alone on a line between a
-        heading and a block.
+        """Return the word that stands alone on a line between a heading and a block of the message and fits any doctor,
+        such as "plantonista" (doctor on shift).
         """
         for block in reversed(self._blocos[above + 1 : place]):
             alone = not (block.lugares or block.regras or block.turnos or block.dias)
@@ -285,7 +287,7 @@ class _Montador:
         return ()
 
     def _setor(self, place: int) -> Sequence[Area]:
-        """Return the hospital sector that the heading above the day names, such as "PS (porta)". Only a sector that
+        """Return the hospital sector that the heading above a day names, such as "PS (porta)". Only a sector that
         implies no speciality is returned.
         """
         heading = self._onde_lugares.bloco(place, segue=True)
@@ -307,7 +309,9 @@ class _Montador:
         return self._distintos(marks)
 
     def _os_mesmos(self, place: int, block: Bloco) -> Sequence[Turno]:
-        """Return the shifts of the previous block if the block refers to them: "ou então dia 11, no mesmo horário"."""
+        """Return the shifts of the previous block of the message if this block refers to them: "ou então dia 11, no
+        mesmo horário".
+        """
         assert block.dias is not None
         end = block.dias.fim
         if place == 0 or _SAME.match(self._folha.texto.plano, end, end + 40) is None:
@@ -354,7 +358,7 @@ class _Montador:
         )
 
     def _periodos(self, block: Bloco) -> Sequence[Periodo | None]:
-        """Return a block's periods. None means the whole day."""
+        """Return the periods of the shifts in a block of the message. None stands for the whole day."""
         return [each.periodo for each in self._distintos(block.turnos)] if block.turnos else (None,)
 
     # A single vacancy.
@@ -391,7 +395,9 @@ class _Montador:
         )
 
     def _dia_do_preco(self, day: Dia, shift: _Turno) -> date:
-        """Return the day whose price applies: the Saturday, if the message says that Friday night belongs to the weekend."""
+        """Return the day that decides a shift's price: the Saturday for a Friday night, if the message says that Friday
+        night belongs to the weekend; otherwise the day of the shift.
+        """
         is_weekend = self._folha.sexta_no_fds and day.data.weekday() == 4 and shift.periodo is Periodo.NOTURNO
         return day.data + timedelta(days=1) if is_weekend else day.data
 
@@ -497,8 +503,8 @@ class _Montador:
         return Campo(value, None if mark is None else self._folha.texto.trecho(mark.inicio, mark.fim), sure)
 
     def _feriado(self, day: date, block: Bloco) -> bool:
-        """Return whether a day is a holiday. If the line mentions a holiday but has no known holiday, all its days are
-        treated as holidays.
+        """Return whether a day is a holiday. If a line contains a word for "holiday" but none of its days is a known
+        holiday, all days on the line count as holidays.
         """
         if (is_holiday := self._e_feriado(day)) or not block.feriado:
             return is_holiday
@@ -546,7 +552,7 @@ def _nome(area: Area | None) -> str:
 
 
 def _uma_vez(found: Sequence[_Nomeado]) -> list[_Nomeado]:
-    """Return each name once, in the order of first mention."""
+    """Return one place or speciality per name, in the order of first mention."""
     if len(found) < 2:
         return list(found)
     names = {each.nome: each for each in reversed(found)}

@@ -73,8 +73,8 @@ class Fechadas:
         return RESTA.search(self._folha.texto.plano, block.inicio, block.fim) is not None
 
     def _ticks_tell(self, dated: Sequence[int]) -> bool:
-        """Return whether a tick (✅) means that a shift is taken. It does if another line with a day has the sign for an
-        open shift, or if a line ends with a tick. Otherwise ticks are only bullets.
+        """Return whether a tick (✅) means that a shift is taken. It does if a line with a day begins with the sign for
+        an open shift, or if such a line ends with a tick. Otherwise ticks are only bullets.
         """
         lines = [self._folha.texto.plano[self._blocos[at].inicio : self._blocos[at].fim] for at in dated]
         return any(_OPEN.search(line) for line in lines) or any(_TICK_ENDS.search(line) for line in lines)

@@ -1,5 +1,5 @@
-"""Find the marks that apply to a block, such as its place or price. They may be in the block itself, in a heading above
-it, in a note after it, or in a neighbouring block.
+"""Find the marks (recognised fields, such as a place or a price) that apply to a block of the message. They may be in
+the block itself, in a heading above it, in a note after it, or in a neighbouring block.
 """
 
 from bisect import bisect_left
@@ -27,8 +27,8 @@ class Planta:
 
 
 class Onde(Generic[T]):
-    """Finds which marks of one kind, such as places or prices, apply to a block. ``what`` returns the marks inside a
-    block.
+    """Finds which marks of one kind, such as places or prices, apply to a block of the message. ``what`` returns the
+    marks inside a block.
 
     ``encabeca`` means that marks of this kind occur as headings, above the first day. ``soltos`` has all marks in
     blocks without days.
@@ -98,7 +98,8 @@ class Onde(Generic[T]):
 
 
 def _secoes(blocos: Sequence[Bloco]) -> list[int]:
-    """Return each block's section number. A block that has a place but no days begins a section."""
+    """Return the number of each block's section. A block of the message with a place but without days begins a section.
+    """
     found, section = [], 0
     for place, each in enumerate(blocos):
         if each.lugares and each.dias is None:

@@ -32,7 +32,7 @@ def em_paralelo(folha: Folha, block: Bloco, lists: Sequence[Sequence[Any]]) -> i
 
 
 def em_ordem(folha: Folha, regras: Sequence[Regra], blocos: Sequence[Bloco]) -> None:
-    """Assign adjacent prices item by item: one per line with days, or one per day if only one line has days. If the
+    """Assign adjacent prices in order: one to each line with days, or one to each day if only one line has days. If the
     text says "respectivamente" (respectively), the prices may also belong to another list that has as many items.
     """
     is_explicit = _EXPLICIT in folha.texto.plano
@@ -84,8 +84,8 @@ _S = TypeVar("_S", bound=ComPeriodo)
 
 
 def por_area(marks: Sequence[Area | Turno], shifts: Sequence[_S]) -> Sequence[tuple[Area, _S]] | None:
-    """Return the shifts of each speciality, if each speciality is directly followed by its own shifts and one of them
-    has several: "clínico SD e SN, pediatra SN".
+    """Return the shifts of each speciality in a text such as "clínico SD e SN, pediatra SN". Return None unless each
+    speciality is directly followed by its own shifts and one of the specialities has several.
     """
     by_period = {each.periodo: each for each in shifts}
     pairs: list[tuple[Area, _S]] = []

@@ -1,5 +1,5 @@
-"""Correct words with one wrong letter. Only an unknown word is corrected, and only to a word that matters
-to the rules.
+"""Correct unknown words that have one wrong letter. A correction is always a word that matters to the rules for group
+messages.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set
@@ -10,8 +10,8 @@ MAIS_PALAVRAS = 8192
 
 
 class Grafias:
-    """Index of correctly spelled words. The keys are these words with one letter removed: without its wrong letter, a
-    misspelled word equals a key of the correct word.
+    """Index that finds the intended word for a word with one wrong letter. The keys are the correct words with one
+    letter removed: a misspelled word without its wrong letter equals a key of the intended word.
     """
 
     __slots__ = ("_alvos", "_conhecidas", "_faltando", "_lidas", "_maior")
@@ -24,12 +24,12 @@ class Grafias:
         self._lidas: dict[str, str | None] = {}
 
     def certas(self, words: Set[str]) -> dict[str, str]:
-        """Map each misspelled word to the intended word."""
+        """Map each misspelled word in ``words`` to the intended word."""
         return {word: meant for word in words - self._conhecidas if (meant := self._lida(word)) is not None}
 
     def _lida(self, word: str) -> str | None:
-        """Return the same as ``certa``. The result is cached, because most unknown words are names that occur in many
-        messages.
+        """Return the intended word for a misspelled word, or None. The result is cached, because most unknown words are
+        names that occur in many messages.
         """
         try:
             return self._lidas[word]

@@ -116,8 +116,8 @@ Origem = tuple[int, ...]
 
 
 class Escrita(NamedTuple):
-    """A text after the blocks (``blocos/``) have rewritten it. ``tabelas`` has the numbers of the lines that came from
-    table cells.
+    """A message's text after the rules in ``blocos/`` have rewritten its tables and calendars as lists. ``tabelas`` has
+    the numbers of the lines that were made from table cells.
     """
 
     texto: str
@@ -139,8 +139,8 @@ class Texto:
     """A normalised text. ``plano`` is the text in lower case without accents. ``lugares`` has each letter's position in
     the source text, or is None if no position changed.
 
-    ``maiusculas`` is the proportion of capitals among the letters. ``tabelas`` has the lines that came from table
-    cells.
+    ``maiusculas`` is the proportion of capitals among the letters. ``tabelas`` has the numbers of the lines that were
+    made from table cells.
     """
 
     fonte: str
@@ -152,8 +152,8 @@ class Texto:
 
     @classmethod
     def de(cls, fonte: str, grafias: Grafias | None = None, escrita: Escrita | None = None) -> "Texto":
-        """Normalise a text. ``grafias`` corrects words with one wrong letter. ``escrita`` is the text after the blocks
-        (``blocos/``) have rewritten it.
+        """Normalise a text. ``grafias`` corrects words with one wrong letter. ``escrita`` is the text after the rules
+        in ``blocos/`` have rewritten its tables and calendars as lists.
         """
         written = fonte if escrita is None else escrita.texto
         plano = written.translate(_FOLDING)
@@ -192,7 +192,7 @@ class Texto:
         return (first, last + 1) if first <= last else (last, first + 1)
 
     def em_linhas(self, cuts: Sequence[int]) -> "Texto":
-        """Return the text with the character at each of these positions replaced by a line break."""
+        """Return the text with a line break instead of the character at each position in ``cuts``."""
         starts = (0, *(each + 1 for each in cuts))
         parts = (self.plano[start:end] for start, end in zip(starts, (*cuts, len(self.plano)), strict=True))
         return replace(self, plano="\n".join(parts))
@@ -204,8 +204,8 @@ class Texto:
 
 
 def _is_of_a_name(written: str, plano: str, lugares: Sequence[int] | None, word: Palavra) -> bool:
-    """Return whether a word is a part of a proper name, whose spelling is not corrected: "São Domingos", "Raimundo
-    Nonato".
+    """Return whether a word is a part of a proper name such as "São Domingos" or "Raimundo Nonato". The spelling of
+    such a word is not corrected.
     """
     before = _WORD_BEFORE.search(plano, max(0, word.inicio - 20), word.inicio)
     if before is None:
@@ -221,8 +221,8 @@ def _palavras(plano: str) -> tuple[Palavra, ...]:
 
 
 def _emendado(plano: str, lugares: tuple[int, ...] | None, right: Mapping[Palavra, str]) -> tuple[str, tuple[int, ...]]:
-    """Replace misspelled words. The first letter of a correction is assigned the position of the word's start in the
-    source text, and the last letter the position of the word's end.
+    """Replace misspelled words in a text. The first letter of a correction gets the position of the word's start in the
+    source text, and the last letter gets the position of the word's end.
     """
     before = lugares if lugares is not None else range(len(plano))
     parts: list[str] = []
@@ -242,14 +242,14 @@ def _emendado(plano: str, lugares: tuple[int, ...] | None, right: Mapping[Palavr
 @lru_cache(maxsize=1024)
 def dobrado(text: str) -> str:
     """Return the text in lower case and without accents, with the same length. The result is cached, because several
-    blocks process the same lines.
+    rewriting rules process the same lines.
     """
     return text.translate(_FOLDING).replace("\x00", " ")
 
 
 @lru_cache(maxsize=4096)
 def chave(text: str) -> str:
-    """Return the words in lower case without accents, joined by single spaces. Names are compared in this form.
+    """Return a text's words in lower case without accents, joined by single spaces. Names are compared in this form.
 
     The result is cached, because the same names occur in many messages.
     """

@@ -38,7 +38,7 @@ class Hospital:
 
 @dataclass(slots=True, unsafe_hash=True)
 class Achado(Generic[T]):
-    """A known phrase that was found at ``palavras[inicio:fim]``."""
+    """A known phrase that was found in a text, at ``palavras[inicio:fim]``."""
 
     valor: T
     inicio: int
@@ -54,7 +54,7 @@ class Frases(Generic[T]):
         self._raiz: dict[str, Any] = {}
 
     def juntar(self, frase: str, valor: T) -> None:
-        """Add a phrase. If the tree already contains the phrase, its value does not change."""
+        """Add a phrase and its value. If the tree already contains the phrase, the phrase keeps its value."""
         words = chave(frase).split()
         if not words:
             return
@@ -76,7 +76,7 @@ class Frases(Generic[T]):
         return found
 
     def todas(self, palavras: Sequence[Palavra]) -> Iterator[Achado[T]]:
-        """Yield every vocabulary phrase that occurs among these words. Phrases do not overlap."""
+        """Yield every phrase of the tree that occurs in ``palavras``. The phrases do not overlap."""
         free, begins = 0, self._raiz
         for place in compress(count(), map(begins.__contains__, map(_LETRAS, palavras))):
             if place < free:
@@ -113,8 +113,8 @@ class Frases(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Vocabulario:
-    """One customer's vocabulary. ``hospitais`` maps each name to all hospitals with this name; an ambiguous alias has
-    several.
+    """One customer's vocabulary. ``hospitais`` maps each name to all hospitals with this name, because several
+    hospitals may share an alias.
     """
 
     hospitais: Frases[list[Hospital]]
@@ -270,7 +270,9 @@ _LIGAS = ("de", "da", "do", "das", "dos")
 
 
 def _variantes(names: Iterable[str]) -> Iterator[str]:
-    """Yield a name with one common abbreviation, or with another linking word: "Hosp. N. Sra. dos Pampas"."""
+    """Yield variants of each name, with common abbreviations or with another linking word: "Hospital Nossa Senhora dos
+    Pampas" gives "Hosp. N. Sra. dos Pampas".
+    """
     for name in map(chave, names):
         words = name.split()
         if len(words) < 2:
@@ -319,7 +321,7 @@ def _especialidades(listed: Iterable[Mapping[str, Any]]) -> Frases[str]:
 
 
 def _feriados(listed: Iterable[str]) -> frozenset[date]:
-    """Parse the state and city holidays, which are listed because no rule can compute them."""
+    """Parse the dates of state and city holidays. They come from a list, because no rule can compute them."""
     return frozenset(date.fromisoformat(day) for day in listed)
 
 
