@@ -184,8 +184,8 @@ class Importacao:
     async def _receive(
         self, folha: ArquivoAberto, content: bytes, name: str, by: str, escolhidas: Mapping[str, str]
     ) -> str:
-        """Store the file and return the id of the import. The exact number of rows is known only after the last row is
-        read, so until then the record contains the height of the sheets.
+        """Store the file and return the id of the import. Until the last row is read, the record of the import has the
+        number of rows of the sheets, including empty rows.
         """
         id, arquivo, sha256 = self._ids.new(), name, hashlib.sha256(content).hexdigest()
         asked = {"arquivo": arquivo, "sha256": sha256, "total_rows": folha.altura, "by": by, "now": self._clock.now()}
@@ -257,7 +257,7 @@ class Importacao:
         return True
 
     async def _errors(self, transaction: Transaction, id: str, more: Sequence[Reparo]) -> list[dict[str, Any]]:
-        """Return an import's stored errors and its new errors, sorted by line."""
+        """Return the errors of an import, both the stored ones and the new ones, sorted by line."""
         row = await transaction.one(self._queries.show, id=id)
         errors = [*((row and row["errors"]) or []), *(each.em_json() for each in more)]
         return sorted(errors, key=_position)[: MOST_REPORTED + 1]
@@ -341,5 +341,6 @@ def leitura_em_json(leitura: BatchProgress | None) -> dict[str, Any] | None:
 
 
 def _document(reparo: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a problem as a JSON object. ``aba`` (the sheet) is set only if several sheets were read."""
+    """Return a problem in a spreadsheet as a JSON object. ``aba`` (the sheet) is set only if several sheets were read.
+    """
     return {name: reparo[name] for name in ("aba", "linha", "coluna", "problema") if name in reparo}

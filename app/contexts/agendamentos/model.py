@@ -33,8 +33,8 @@ CAMPOS: Final = (
 
 
 def fonte_de(endereco: str | None, documento: str | None, cep: str | None) -> str:
-    """Return a hash of the texts to parse. A task stores its result only if the hash has not changed, which means that
-    the texts have not changed either.
+    """Return a hash of the texts of an appointment from which address and documents are parsed. A parsing task compares
+    the hash before it stores its result, so that the result of an outdated text is not stored.
     """
     return hashlib.sha256("\x00".join(each or "" for each in (endereco, documento, cep)).encode()).hexdigest()
 
@@ -56,7 +56,7 @@ class AgendamentoRepetido(BatutaError):
 
 
 class PlanilhaRecusada(BatutaError):
-    """Raised when a whole file is refused."""
+    """Raised when the import refuses a whole spreadsheet file."""
 
 
 class PlanilhaVazia(PlanilhaRecusada):

@@ -42,7 +42,9 @@ SEM_DOCUMENTO: Final = "documento_nao_encontrado"
 
 
 def avisos_da_leitura(row: Row | Mapping[str, Any]) -> list[str]:
-    """Return the warnings about the parsed address and documents. The list is empty until parsing is complete."""
+    """Return the warnings about an appointment's parsed address and documents. The list is empty until parsing is
+    complete.
+    """
     if row["normalization_status"] != StatusDaLeitura.COMPLETED:
         return []
     return list(dict.fromkeys([*_do_endereco(row), *_do_documento(row)]))
@@ -151,7 +153,7 @@ def job_em_palavras(status: TaskStatus) -> dict[str, Any]:
 
 
 def job_do_agendamento(job_id: str, row: Row) -> dict[str, Any]:
-    """Describe a task whose row was deleted, using the data in its appointment's row."""
+    """Describe a parsing task whose row was deleted, using the data in its appointment's row."""
     status = StatusDaLeitura(row["normalization_status"])
     fields = [name for name in ("endereco_normalizado", "documento_normalizado") if row[name] is not None]
     is_over = status not in (StatusDaLeitura.PENDING, StatusDaLeitura.PROCESSING)

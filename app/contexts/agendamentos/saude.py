@@ -42,7 +42,7 @@ class SaudeDosAgendamentos:
         is_handed_over: bool = False,
     ) -> None:
         """Build the health check. ``consumer`` is the name of the loop that runs the tasks. ``is_handed_over`` is true
-        if tasks run on ARQ, where a task that is already claimed may still be waiting for that loop.
+        if tasks run on ARQ. On ARQ, a task that is already claimed may still be waiting for that loop.
         """
         self._database = database
         self._depth = depth

@@ -97,7 +97,7 @@ class Lotes(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ligado:
-    """The parts of an appointment (address, documents) that the settings allow the tasks to parse."""
+    """The parts of an appointment (address, documents) that the settings allow the parsing tasks to parse."""
 
     endereco: bool = True
     documento: bool = True
@@ -379,9 +379,9 @@ class Agendamentos:
         }
 
     def _fonte(self, campos: Mapping[str, Json], known: Mapping[str, Any] | None) -> str:
-        """Return the fingerprint of the texts to parse. Without encryption, the fingerprint is a hash of the texts.
-        With encryption it is a random id that is replaced whenever a text changes, because anyone could find a document
-        number from its hash by trying all numbers.
+        """Return the fingerprint of an appointment's texts, by which a task recognises that a text has changed. Without
+        encryption, the fingerprint is a hash of the texts. With encryption it is a random id that is replaced whenever
+        a text changes, because anyone could find a document number from its hash by trying all numbers.
         """
         if not self._cifra.is_on:
             return fonte_de(*(None if (said := campos.get(name)) is None else str(said) for name in FONTE))

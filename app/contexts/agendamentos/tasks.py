@@ -81,8 +81,8 @@ class _Lido:
 
 
 def waits(max_tries: int) -> list[float]:
-    """Return the back-off in seconds: 60 after the first failure, and twice the previous value after each of the next
-    failures.
+    """Return the waits before each retry of a task, in seconds: 60 after the first failure, and twice the previous
+    value after each of the next failures.
     """
     return [float(FIRST_WAIT * 2**attempt) for attempt in range(max_tries - 1)]
 
@@ -267,8 +267,8 @@ def _is_by_model(kept: Any) -> bool:
 
 
 def _add(said: LeituraDoLlm, lido: _Lido) -> None:
-    """Merge the language model's answer into the result. If the model found no street, the rules' address stays; if it
-    found no document, the rules' documents stay.
+    """Merge the language model's answer into an appointment's result. If the model found no street, the address that
+    the rules parsed remains; if it found no document, the documents that the rules parsed remain.
     """
     if said.endereco.logradouro is not None:
         lido.endereco = endereco_em_json(_junto(said.endereco, lido.regra), fonte=LLM)

@@ -1,5 +1,5 @@
-"""Encrypts an appointment's documents for storage, and decrypts them. Without BATUTA_KEYS they are stored as plain
-text.
+"""Encrypts an appointment's documents for storage, and decrypts them. Without BATUTA_KEYS the documents are stored as
+plain text.
 """
 
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ ENCRYPTED: Final = tuple(
 
 
 def cifrado(linha: Mapping[str, Json], cifra: Encryption) -> dict[str, Json]:
-    """Return the row in its stored form, with its documents encrypted."""
+    """Return an appointment's row in the form in which it is stored, with its documents encrypted."""
     stored = {name: cifra.encrypt(linha[name], f"{TABLE}.{name}") for name in DOCUMENTOS if name in linha}
     return {**linha, **stored}
 
 
 def decifrado(row: Row, cifra: Encryption) -> dict[str, Any]:
-    """Return a stored row with its documents decrypted. Raises KeyMissing or DamagedValue."""
+    """Return an appointment's stored row with its documents decrypted. Raises KeyMissing or DamagedValue."""
     read = dict(row)
     return read | {name: cifra.decrypt(read[name], f"{TABLE}.{name}") for name in DOCUMENTOS if name in read}

@@ -175,7 +175,7 @@ def _tokens(texto: str) -> Iterator[Token]:
 
 class Papel(NamedTuple):
     """A number in a text, with the kinds of document that the surrounding words allow. If ``pode`` is empty, the number
-    is not one of the patient's documents.
+    is none of the patient's documents.
     """
 
     start: int

@@ -82,8 +82,8 @@ def _look_up(word: str) -> str:
 
 
 def _is_value(name: str, value: "re.Match[str]") -> bool:
-    """Return whether the next word is the value of the complement. The "E" of "Conjunto E" is a value, the "e" of "casa
-    e fundos" is not. After a one-letter abbreviation, only digits are a value.
+    """Return whether the next word is the value of an address complement. The "E" of "Conjunto E" is a value, the "e"
+    of "casa e fundos" (house and back) is not. After a one-letter abbreviation, only digits are a value.
     """
     if len(name) == 1:
         return value[1] is not None
@@ -96,8 +96,8 @@ def _spell(full: str, value: "re.Match[str]") -> str:
 
 
 def _name(texto: str, start: int) -> tuple[str, int] | None:
-    """Return a name up to the next complement, and the position at which the name ends. In "Solar das Flores apto 71",
-    the name is "Solar das Flores".
+    """Return the name of a building or estate and the position at which the name ends, or None. The name ends before
+    the next complement: in "Solar das Flores apto 71", the name is "Solar das Flores".
     """
     text = texto[start:]
     if not text or not text[0].isalpha():

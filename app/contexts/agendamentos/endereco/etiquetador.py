@@ -38,7 +38,9 @@ _NONE: Final = (0,) * len(ETIQUETAS)
 
 
 class _SomasDeChaves(dict[Chave, int]):
-    """Cache that maps a key to the sum of the weights of its features."""
+    """Cache of the address tagger, which labels each word of an address. It maps a key (a list of facts about a word in
+    an address) to the sum of the weights of the key's features.
+    """
 
     def __init__(self, packed: Mapping[str, int], tipo: str) -> None:
         super().__init__()
@@ -52,9 +54,11 @@ class _SomasDeChaves(dict[Chave, int]):
 
 
 class _SomasDeFormas(dict[Forma, tuple[list[int], list[str]]]):
-    """Cache that maps an address's shape to two lists with one entry per word. The first list has the sum of the
-    weights of all features of the word's keys. The second list has the code for the separator between the previous word
-    and this word (``Descricao.juncoes``).
+    """Cache of the address tagger, which labels each word of an address. It maps the shape of an address to two lists
+    with one entry per word.
+
+    The first list has the sum of the weights of all features of the word's keys. The second list has the code for the
+    separator between the previous word and this word (``Descricao.juncoes``).
     """
 
     def __init__(self, packed: Mapping[str, int]) -> None:
@@ -71,8 +75,8 @@ class _SomasDeFormas(dict[Forma, tuple[list[int], list[str]]]):
 
 
 class _SomasDePalavras(dict[str, int]):
-    """Cache that maps a word to the sum of the weights of its features. Each position relative to the labelled word has
-    its own cache.
+    """Cache of the address tagger, which labels each word of an address. It maps a word of an address to the sum of the
+    weights of the word's features. Each position relative to the labelled word has its own cache.
     """
 
     def __init__(self, packed: Mapping[str, int], lugar: int) -> None:
@@ -87,8 +91,8 @@ class _SomasDePalavras(dict[str, int]):
 
 
 class _Passos(dict[str, tuple[Sequence[int], ...]]):
-    """Maps the code for the separator between two adjacent words to the weights of every pair of labels for these
-    words.
+    """Maps the code for the separator between two adjacent words of an address to the weights of every pair of labels
+    for these words.
     """
 
     def __init__(self, pesos: Mapping[str, Sequence[int]]) -> None:
@@ -160,7 +164,8 @@ class Etiquetador:
         return [*done, *max(paths)[1]]
 
     def _margin(self, every: Sequence[Sequence[tuple[int, int]]], joins: Sequence[str], found: Sequence[int]) -> int:
-        """Return the smallest amount by which the labelling's score falls when a single label is changed."""
+        """Return the smallest amount by which the score of an address's labels falls if the label of one word changes.
+        """
         least = _FAR
         last = len(found) - 1
         for place, scores in enumerate(every):

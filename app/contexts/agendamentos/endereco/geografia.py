@@ -119,8 +119,8 @@ def cidade_de(texto: str, uf: str | None) -> Cidade | None:
 
 @lru_cache(maxsize=16384)
 def cidades_de(words: tuple[str, ...]) -> tuple[Cidade, ...]:
-    """Return the municipalities that these words name. The words must be in lower case without accents. A short form
-    such as "s. caetano do sul" is accepted.
+    """Return the municipalities that the words in ``words`` name. The words must be in lower case without accents. A
+    short form such as "s. caetano do sul" is accepted.
     """
     found = _atlas().by_name.get(" ".join(word.rstrip(".") for word in words), ())
     if not found and len(words) > 1 and any(word in ABREVIADAS or word[-1] == "." for word in words):

@@ -23,7 +23,7 @@ CAMPOS: Final = {"logradouro": "L", "numero": "N", "complemento": "C", "bairro":
 
 
 def trechos(etiquetas: str) -> dict[str, list[tuple[int, int]]]:
-    """Map each label to the runs of words with that label, as pairs of positions (start, end)."""
+    """Map each field label to the sequences of adjacent words with that label, as pairs of positions (start, end)."""
     runs: dict[str, list[tuple[int, int]]] = {}
     start, before = 0, ""
     for at, label in enumerate(etiquetas):
@@ -37,7 +37,7 @@ def trechos(etiquetas: str) -> dict[str, list[tuple[int, int]]]:
 
 
 def escrito(texto: str, lidas: Sequence[Palavra], start: int, end: int) -> str:
-    """Return the words as written, but joined by single spaces instead of their separators."""
+    """Return a range of an address's words as written, but joined by single spaces instead of their separators."""
     said = [lidas[start].texto]
     for i in range(start + 1, end):
         gap = texto[lidas[i - 1].fim : lidas[i].inicio]
@@ -207,12 +207,16 @@ def _move(labels: list[str], part: tuple[int, int], label: str) -> None:
 
 
 def _is_type(lidas: Sequence[Palavra], part: tuple[int, int]) -> bool:
-    """Return whether a sequence of words is only a street type, such as the "R" of the exported row "R;DAS FLORES"."""
+    """Return whether a sequence of words is only a street type without a name, such as the "R" of the exported row
+    "R;DAS FLORES".
+    """
     return part[1] - part[0] == 1 and "tipo" in lidas[part[0]].classe
 
 
 def _street(lidas: Sequence[Palavra], etiquetas: str, parts: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Choose one of several streets. Prefer a street with a type ("Rua"), then a street that a house number follows."""
+    """Choose the street if several sequences of words are labelled as a street. Prefer a street with a type ("Rua"),
+    then a street that a house number follows.
+    """
     typed = [
         each
         for each in parts

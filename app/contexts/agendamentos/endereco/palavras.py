@@ -39,8 +39,8 @@ Chave = tuple[object, ...]
 
 
 class Forma(NamedTuple):
-    """An address's shape: the facts from which its words' keys are made, without the words themselves. Addresses typed
-    by the same person often have the same shape, so results are cached by shape.
+    """An address's shape: the facts from which the keys of the address's words are made, without the words themselves.
+    Addresses typed by the same person often have the same shape, so results are cached by shape.
 
     ``classes``, ``nomes`` and ``rotulos`` have one entry per word: its class, its position in the name of a
     municipality, and its label (``rotulos`` is empty if the address has no labels). ``antes`` has the separator before
@@ -54,8 +54,9 @@ class Forma(NamedTuple):
 
 
 class Descricao(NamedTuple):
-    """The tagger's input. ``chaves`` has the four keys of each word. ``juncoes`` has each word's join to the previous
-    word: the separator between them, or ``+`` inside the name of a municipality.
+    """An address in the form that the tagger (``etiquetador``) reads. ``chaves`` has the four keys of each word.
+    ``juncoes`` has each word's join to the previous word: the separator between them, or ``+`` inside the name of a
+    municipality.
     """
 
     chaves: list[tuple[Chave, Chave, Chave, Chave]]
@@ -233,8 +234,8 @@ def _street(classes: Sequence[str]) -> int | None:
 
 
 def _segments(before: Sequence[str], count: int) -> list[tuple[int, int]]:
-    """Divide the words at strong separators, such as commas. Return the positions of the first and the last word of
-    each segment.
+    """Divide the words of an address at strong separators, such as commas. Return the positions of the first and the
+    last word of each segment.
     """
     if not count:
         return []
@@ -243,8 +244,8 @@ def _segments(before: Sequence[str], count: int) -> list[tuple[int, int]]:
 
 
 def _labels(lidas: Sequence[Palavra], before: Sequence[str]) -> list[str]:
-    """Return one field code per word, taken from the typed label that precedes the word: words after "Bairro:" get
-    ``b``. The label itself gets the same code with the prefix ``=``.
+    """Return a field code for each word of an address, taken from the typed label that precedes the word: words after
+    "Bairro:" get ``b``. The label itself gets the same code with the prefix ``=``.
     """
     found: list[str] = []
     under = ""
@@ -261,8 +262,8 @@ def _labels(lidas: Sequence[Palavra], before: Sequence[str]) -> list[str]:
 
 
 def _kind(classes: Sequence[str], spans: Sequence[str], start: int, end: int) -> str:
-    """Return a code for the content of a segment: one word, the name of a municipality, words and a number, or words
-    without a number.
+    """Return a code for the content of an address segment: one word, the name of a municipality, words and a number, or
+    words without a number.
     """
     if start == end:
         return f"1{classes[start]}{spans[start]}"
@@ -274,8 +275,8 @@ def _kind(classes: Sequence[str], spans: Sequence[str], start: int, end: int) ->
 
 
 def _later(spans: Sequence[str]) -> tuple[list[int], list[int]]:
-    """For each word, count the municipality names that begin after it, and how many of these names follow a separator.
-    Counts are limited to 2.
+    """Count, for each word of an address, the municipality names that begin after it, and how many of these names
+    follow a separator. Counts are limited to 2.
     """
     names = whole = 0
     every_name, every_whole = [0] * len(spans), [0] * len(spans)
@@ -299,7 +300,7 @@ def indice(pesos: Mapping[str, int], tipo: str) -> list[tuple[Callable[[Chave], 
 
 
 def _fact(said: str) -> object:
-    """Parse a fact that is written as text in a feature's name: a number, a boolean or a string."""
+    """Parse a fact about a word, which a feature's name states as text: a number, a boolean or a string."""
     if said in ("True", "False"):
         return said == "True"
     return int(said) if said.lstrip("-").isdigit() else said

@@ -181,12 +181,12 @@ class _Lendo:
 def cabecalho_de(
     linhas: Sequence[Sequence[Celula]], escolhidas: Mapping[str, str] = NENHUMA, aba: str = ""
 ) -> Cabecalho | None:
-    """Return the header: the row near the top that names the most fields. Return None if no row names at least two
-    fields.
+    """Return the header of a sheet: the row near the top that names the most fields. Return None if no row names at
+    least two fields.
 
-    ``escolhidas`` has the fields that a person chose for titles. If a required field is still missing, its column is
-    guessed (``colunas``). If no column has the day of each appointment, that day is read from a row above the header, a
-    dividing row or the sheet's name.
+    ``escolhidas`` has the fields that a person chose for column titles. If a required field is still missing, its
+    column is guessed (``colunas``). If no column has the day of each appointment, that day is read from a row above the
+    header, a dividing row or the sheet's name.
     """
     best: Cabecalho | None = None
     for number, linha in enumerate(linhas[:HEADER_WITHIN], start=1):
@@ -388,8 +388,8 @@ def _read_row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Cel
 
 
 def _sem_hora(lendo: _Lendo, row: "Mapping[str, Json]") -> str:
-    """Return the key of a row without a time. Two rows with the same patient, place and day may still be different
-    visits. If their other fields differ, each row gets its own key.
+    """Return the appointment key of a row without a time. Two rows with the same patient, place and day may still be
+    different visits, so they get different keys if their other fields differ.
     """
     chave = chave_de(row)
     said = hash(tuple(sorted((name, str(value)) for name, value in row.items() if name not in ("linha", "aba"))))
@@ -517,8 +517,8 @@ def _when(
 
 
 def _hour_words(cells: Mapping[str, Celula]) -> str | None:
-    """Return the words that a cell contains instead of a time, such as "manhã" (morning). They distinguish two visits
-    on one day.
+    """Return the words that a cell contains instead of a time, such as "manhã" (morning). These words distinguish two
+    visits of a patient on one day.
     """
     if "data_hora" in cells:
         return " ".join(re.findall(r"[a-z]+", plano(limpo(texto_da(cells["data_hora"]))))) or None

@@ -81,7 +81,7 @@ SHEETS: Final = (".xlsx", ".xlsm", ".xls", ".ods", ".tsv")
 
 
 def examinar(content: bytes, name: str) -> Examinado:
-    """Check a file. If the file must be refused, raise ``Recusa`` with the reason."""
+    """Check an uploaded file before it is opened. If the file must be refused, raise ``Recusa`` with the reason."""
     if not content.strip(b"\x00 \t\r\n"):
         raise Recusa(MotivoDaLinha.VAZIA)
     if len(content) > MOST_BYTES:
@@ -98,8 +98,8 @@ def examinar(content: bytes, name: str) -> Examinado:
 
 
 def nome_mostravel(name: str) -> str:
-    """Return the printable characters of the file name, without its folders. The sender chooses the name, so it cannot
-    be trusted.
+    """Return the printable characters of an uploaded file's name, without its folders. The sender chooses the name, so
+    it cannot be trusted.
     """
     last = re.split(r"[/\\]", name)[-1]
     return "".join(each for each in last if each.isprintable()).strip()[-LONGEST_NAME:]
@@ -132,7 +132,9 @@ def csv_lido(content: bytes) -> tuple[int, Callable[[], Iterator[list[str]]]]:
 
 
 def _sign(text: str) -> str:
-    """Return the column separator with which the largest number of column names is recognised."""
+    """Return the column separator of a CSV file: the character with which the largest number of column names is
+    recognised.
+    """
     top, first = text[:_CHUNK], text.partition("\n")[0]
     return max(_BETWEEN, key=lambda sign: (_names(top, sign), first.count(sign)))
 

@@ -55,7 +55,7 @@ _STREET = re.compile(
 
 @lru_cache(maxsize=512)
 def campo_provavel(titulo: str) -> str | None:
-    """Return the field that a title's words suggest."""
+    """Return the appointment field that the words of a column title suggest, or None."""
     said = plano(limpo(titulo))
     if _OTHER.search(said):
         return None
@@ -74,8 +74,8 @@ class Palpite(NamedTuple):
 def palpites(
     titulos: Sequence[Celula], abaixo: Sequence[Sequence[Celula]], faltam: Iterable[str], tomadas: set[int]
 ) -> list[Palpite]:
-    """Guess the columns of missing fields. First, each field gets the column whose title suggests that field. The
-    content of the columns then decides about the remaining fields.
+    """Guess the columns of missing fields. First, each field gets the column whose title suggests that field. For the
+    remaining fields, the content of the columns decides.
     """
     found: list[Palpite] = []
     taken = set(tomadas)
@@ -167,8 +167,8 @@ _FITS: Final[Mapping[str, Callable[[Celula], bool]]] = {
 
 
 def campo_escolhido(titulo: str, escolhidas: Mapping[str, str]) -> str | None:
-    """Return the field that a person chose for a title. If no field was chosen, return the field that is known for the
-    title.
+    """Return the field that a person chose for a column title. If no field was chosen, return the field that is known
+    for the title.
     """
     return escolhidas.get(chave_do_titulo(titulo)) or campo_de(titulo)
 

@@ -111,7 +111,7 @@ def main(arguments: list[str]) -> int:
 
 def aberta(content: bytes, name: str, escolhidas: Mapping[str, str] = NENHUMA) -> Planilha:
     """Open a file. Raises ``Recusa`` if the file is refused; reading the rows later never raises it. ``escolhidas`` has
-    the fields that a person chose for titles.
+    the fields that a person chose for column titles.
     """
     examined = examinar(content, name)
     if examined.is_csv:

@@ -46,7 +46,7 @@ NOMES: Final = frozenset(
 
 
 def mais_longo(campo: str) -> int:
-    """Return the maximum length of a field, in characters."""
+    """Return the maximum length of an appointment field, in characters."""
     return LONGEST_NAME if campo in NOMES else LONGEST_TEXT
 
 
@@ -122,8 +122,8 @@ class Recusa(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reparo:
-    """A problem to report. ``linha`` is None if the problem concerns the whole file. ``aba`` is the sheet's name if
-    several sheets are read. ``acima`` is the number of rows in the preceding sheets.
+    """A problem in a spreadsheet, which the import reports. ``linha`` is None if the problem concerns the whole file.
+    ``aba`` is the sheet's name if several sheets are read. ``acima`` is the number of rows in the preceding sheets.
     """
 
     linha: int | None
@@ -168,8 +168,8 @@ class PlanilhaLida:
 
 
 def chave_de(campos: "Mapping[str, Json]") -> str:
-    """Return the appointment's key. All copies of a row have the same key. The key is the id in the source system; if
-    that id is missing, the key is derived from patient, place and time.
+    """Return the key of the appointment that a row describes. All copies of a row have the same key. The key is the id
+    in the source system; if that id is missing, the key is derived from patient, place and time.
     """
     if campos.get("origem_id"):
         return _hash(f"origem|{campos['origem_id']}")
@@ -177,8 +177,8 @@ def chave_de(campos: "Mapping[str, Json]") -> str:
 
 
 def chave_natural_de(campos: "Mapping[str, Json]") -> str:
-    """Return a key derived from patient, place and time. ``hora_dita`` is the text that a cell contains instead of a
-    time, such as "manhã" (morning).
+    """Return an appointment's key, derived from patient, place and time. ``hora_dita`` is the text that a cell contains
+    instead of a time, such as "manhã" (morning).
     """
     said = [campos.get(each) for each in ONDE_E_QUANDO]
     said[-1] = said[-1] or campos.get("hora_dita")
@@ -186,7 +186,7 @@ def chave_natural_de(campos: "Mapping[str, Json]") -> str:
 
 
 def chave_seguinte(chave: str, n: int) -> str:
-    """Return the key of the ``n``-th row among rows without a time that share patient, place and day."""
+    """Return the key of the ``n``-th appointment among those without a time that share patient, place and day."""
     return _hash(f"{chave}#{n}")
 
 

@@ -52,7 +52,7 @@ def endereco_junto(cells: Mapping[str, Celula]) -> str | None:
 
 
 def documento_junto(cells: Mapping[str, Celula], colunas: Mapping[str, int]) -> str | None:
-    """Return all documents in a row, each after its label."""
+    """Return all documents in a row of a sheet as one text, each document after its label."""
     found: list[str] = []
     place = colunas.get("documento_completo")
     if place is not None and place not in {colunas.get(name) for name in DOCUMENTOS}:

@@ -88,7 +88,8 @@ class LeitorDeArquivos:
         self, content: bytes, name: str, apos: int = 0, escolhidas: Mapping[str, str] = NENHUMA
     ) -> AsyncIterator[ArquivoAberto]:
         """Open a file in a child process. Rows up to line ``apos`` are skipped. ``escolhidas`` has the fields that a
-        person chose for titles. ``Recusa`` is raised only while the file is opened, never while its rows are read.
+        person chose for column titles. ``Recusa`` is raised only while the file is opened, never while its rows are
+        read.
         """
         async with self._places:
             child = await asyncio.create_subprocess_exec(
