@@ -72,7 +72,7 @@ class EstagioDaConversa(StrEnum):
 
 
 class Com(StrEnum):
-    """Who handles a conversation, as stored in ``controlled_by``."""
+    """Who handles a conversation (Julia or a person), as stored in the column ``controlled_by``."""
 
     JULIA = "ai"
     PESSOA = "human"
@@ -302,8 +302,8 @@ class Atendimento:
         return await self._database.all(query, limite=limite, antes_em=antes[0], antes_de=antes[1])
 
     async def esperam(self, *, limite: int, depois: tuple[datetime, str] = BEFORE_ALL) -> Sequence[Row]:
-        """List the pending entries, and the escalated conversations that no person has taken over, longest
-        wait first.
+        """List what is waiting for a person, longest wait first: the entries of the pending list, and the escalated
+        conversations that no person has taken over.
         """
         query = self._queries.waiting
         return await self._database.all(query, limite=limite, depois_em=depois[0], depois_de=depois[1])
@@ -324,14 +324,14 @@ class Atendimento:
             )
 
     async def assumir(self, id: str, *, por: str, motivo: str) -> Mudada:
-        """Let the person ``por`` take over the conversation, and hold back the messages that Julia queued. Raises
+        """Let the person ``por`` take over a conversation, and hold back the messages that Julia queued for it. Raises
         ConversaComPessoa if another person is handling the conversation.
         """
         async with self._database.transaction() as transaction:
             return await self.assumir_em(transaction, id, por=por, motivo=motivo)
 
     async def assumir_em(self, transaction: Transaction, id: str, *, por: str, motivo: str) -> Mudada:
-        """Let the person ``por`` take over the conversation, in the caller's transaction."""
+        """Let the person ``por`` take over a conversation, in the caller's transaction."""
         now, conversa = self._clock.now(), await self._estagios.travar(transaction, self._mensagens, id)
         if not await transaction.run(self._queries.take, id=id, por=por, now=now):
             if conversa["responsavel"] == por:
@@ -343,7 +343,8 @@ class Atendimento:
         return done
 
     async def liberar_em(self, transaction: Transaction, id: str, *, por: str, motivo: str) -> Mudada:
-        """Record that the person ``por`` is no longer handling the conversation, so it waits for another person.
+        """Record that the person ``por`` is no longer handling a conversation, so that the conversation waits for
+        another person.
 
         If a person other than ``por`` is handling the conversation, nothing changes.
         """
@@ -366,7 +367,7 @@ class Atendimento:
     async def devolver_em(
         self, transaction: Transaction, id: str, decisao: NaDevolucao, *, por: str, motivo: str
     ) -> Mudada:
-        """Hand the conversation back to Julia, in the caller's transaction."""
+        """Hand a conversation back to Julia, in the caller's transaction."""
         now, conversa = self._clock.now(), await self._estagios.travar(transaction, self._mensagens, id)
         count = await self._mensagens.devolver(transaction, conversa["cliente_id"], decisao, now=now)
         if not await transaction.run(self._queries.give_back, id=id, now=now):

@@ -41,8 +41,8 @@ class Resumos:
         return digest(await self._id.settle(transaction, now=now), telefone)
 
     async def read(self, reading: Reading, telefone: str) -> str:
-        """Return the digest of a phone number. Return an empty string if the database has no id, because then no digest
-        was ever stored.
+        """Return the keyed digest of a phone number. Return an empty string if the database has no id, because then no
+        digest was ever stored.
         """
         self._key = self._key or await self._id.read(reading)
         return "" if self._key is None else digest(self._key, telefone)
@@ -54,8 +54,8 @@ class Diario:
         self._resumos = resumos
 
     async def note(self, transaction: Transaction, kind: Kind, telefone: str, *, now: datetime) -> bool:
-        """Append one line and sync the file before the transaction commits. Returns False if the file cannot be
-        written.
+        """Append one line to the journal and sync the file before the transaction commits. Returns False if the file
+        cannot be written.
         """
         who = await self._resumos.settle(transaction, telefone, now=now)
         try:
@@ -69,7 +69,7 @@ class Diario:
         return os.access(self.file if self.file.exists() else self.file.parent, os.W_OK) and not self.file.is_dir()
 
     def entries(self) -> list[JournalEntry]:
-        """Read the entries, oldest first. A line that was truncated by a crash is skipped."""
+        """Read the entries of the journal, oldest first. A line that was truncated by a crash is skipped."""
         try:
             lines = self.file.read_text(encoding="utf-8", errors="replace").splitlines()
         except FileNotFoundError:

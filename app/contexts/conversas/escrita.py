@@ -20,7 +20,7 @@ class RespostaRecusada(BatutaError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Respondida:
-    """A queued message. ``mensagem_id`` is None if a message with the same key was queued before."""
+    """A message that a team member queued. ``mensagem_id`` is None if a message with the same key was queued before."""
 
     id: str
     mensagem_id: str | None

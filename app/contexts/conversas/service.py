@@ -33,7 +33,8 @@ LONGEST_MOTIVO = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EcoVisto:
-    """A sent message that the gateway reported. ``fila_id`` is the id of its row in the send queue, or None."""
+    """An echo: a sent message that the gateway reported. ``fila_id`` is the id of its row in the send queue, or None.
+    """
 
     provider_message_id: str
     instance: str
@@ -162,8 +163,8 @@ class Conversas:
     async def _obey(
         self, transaction: Transaction, fato: Recebida, mensagem: MensagemRecebida, now: datetime
     ) -> str | None:
-        """Apply an opt-out, or record a probable opt-out about which an operator must decide. Return None if the text
-        is neither.
+        """Apply an opt-out that an inbound message contains, or record a probable opt-out about which an operator must
+        decide. Return None if the message contains neither.
         """
         leitura, cliente_id, telefone = mensagem.leitura, mensagem.cliente_id, mensagem.telefone
         if telefone is None or leitura.opt_out is OptOut.NAO:

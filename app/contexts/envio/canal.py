@@ -57,7 +57,7 @@ class Suspensa:
 
 @dataclass(frozen=True, slots=True)
 class Recusada:
-    """Answer from a channel: it can never send this message."""
+    """Answer from a channel: it can never send this message, so the message fails without a retry."""
 
     desfecho: Desfecho
     why: str
@@ -75,8 +75,8 @@ Resposta: TypeAlias = Enviada | NaoEnviada | Suspensa | Recusada | Duvidosa
 
 @dataclass(frozen=True, slots=True)
 class Lembrada:
-    """The message was already sent before the database was restored. ``mensagem`` names the chip or account that sent
-    it.
+    """Answer from a channel: the message was already sent, before the database was restored. ``mensagem`` names the
+    chip or account that sent it.
     """
 
     mensagem: Mensagem
@@ -85,18 +85,20 @@ class Lembrada:
 
 @dataclass(frozen=True, slots=True)
 class SemProva:
-    """The database was restored, and it is unknown whether the message was sent before the restore."""
+    """Answer from a channel: the database was restored, and it is unknown whether the message was sent before the
+    restore.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Ausente:
-    """The channel proves that the message was not sent."""
+    """Answer from a channel: its search proves that the message was not sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Incerta:
-    """The channel cannot yet prove whether the message was sent. ``until`` is the earliest instant at which another
-    search may find proof.
+    """Answer from a channel: it cannot yet prove whether the message was sent. ``until`` is the earliest instant at
+    which another search may find proof.
     """
 
     why: str
@@ -110,23 +112,23 @@ class Remessa(Protocol):
 
     @property
     def limits(self) -> Sequence[Limit]:
-        """The sender's rate limits."""
+        """The rate limits of the chip or account that was chosen to send the message."""
         ...
 
     async def still_may(self, transaction: Transaction, *, now: datetime) -> bool:
-        """Return whether the sender is still allowed to send. The check runs in the transaction that stores the intent
-        to send.
+        """Return whether the chosen chip or account is still allowed to send. The check runs in the transaction that
+        stores the intent to send.
         """
         ...
 
     def assign(self, mensagem: Mensagem) -> Mensagem:
-        """Return a copy of the message that names the chosen sender."""
+        """Return a copy of the message that names the chip or account that sends it."""
         ...
 
     async def send(self, mensagem: Mensagem) -> Resposta: ...
 
     async def give_back(self) -> None:
-        """Return the unused permissions to the circuit breakers because the message will not be sent."""
+        """Return the unused permissions to the circuit breakers, because the message is not sent in this attempt."""
 
 
 class Canal(Protocol):
@@ -139,8 +141,8 @@ class Canal(Protocol):
         ...
 
     async def look_up(self, doubt: EnvioEmDuvida) -> Achada | Ausente | Incerta:
-        """Search for a message that may or may not have been sent. The caller has already checked that no echo (a
-        report from the gateway) proves the send.
+        """Search for a message that may or may not have been sent. The caller has already checked that no echo (the
+        gateway's report of a sent message) proves the send.
         """
         ...
 

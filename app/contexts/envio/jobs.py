@@ -22,8 +22,8 @@ BATCH: Final = 500
 
 
 class Contagem:
-    """Listener for all types of messages. It counts the messages that this process sent (``enviadas``), and those of
-    which it decided that they will never be sent (``encerradas``).
+    """Listener for all types of messages. It counts the messages that this process sent (``enviadas``), and the
+    messages that it settled without sending them (``encerradas``).
     """
 
     def __init__(self) -> None:

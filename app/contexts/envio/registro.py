@@ -94,7 +94,7 @@ class Fatos:
 
 @dataclass(frozen=True, slots=True)
 class Achada:
-    """Proof that a message was sent, with the message's id at the gateway."""
+    """Proof that a message was sent: the message's id at the gateway."""
 
     message_id: str
     jid: str
@@ -331,8 +331,8 @@ class Registro:
     async def echo(
         self, reading: Reading, mensagem: Mensagem, hash: str, instance: str | None, *, since: datetime
     ) -> Achada | None:
-        """Return the gateway's report that this chip sent this text to this number. Reports that belong to another
-        queued message are ignored.
+        """Return the gateway's report that a chip sent a message's text to its recipient, which proves the send.
+        Reports that belong to another queued message are ignored.
         """
         for echo in await self._conversas.ecos(reading, mensagem.telefone, hash, since=since):
             if echo.fila_id is None and echo.instance == instance:
@@ -340,7 +340,7 @@ class Registro:
         return None
 
     async def witness(self, reading: Reading, instance: str, *, before: datetime, since: datetime) -> Testemunha | None:
-        """Return the last message that this chip sent in the given period.
+        """Return the last message that a chip certainly sent in the given period.
 
         If even that message is missing at the gateway, the gateway deletes messages, so the absence of another message
         proves nothing.
@@ -351,7 +351,7 @@ class Registro:
         )
 
     async def is_taken(self, reading: Reading, mensagem: Mensagem, message_id: str) -> bool:
-        """Return whether this gateway id is already recorded for another queued message."""
+        """Return whether a message id of the gateway is already recorded for another queued message."""
         return await reading.one(self._queries.claimed, id=mensagem.id, message_id=message_id) is not None
 
     async def message(self, reading: Reading, id: str) -> tuple[Mensagem, str | None] | None:

@@ -86,8 +86,8 @@ class Intencao:
 
 @dataclass(frozen=True, slots=True)
 class Perdida:
-    """The message is not sent now, either because the lease is lost or because the chip or account may no
-    longer send.
+    """Result of an attempt that must not send its message now, because the lease on the message is lost, or because the
+    chosen chip or account may no longer send.
     """
 
 
@@ -200,8 +200,8 @@ class Remetente:
     async def _intend(
         self, lease: Lease, seen: Mensagem, tipo: TipoDeMensagem, hash: str, remessa: Remessa
     ) -> "Intencao | DecisaoDeEnvio | Achada | Perdida":
-        """Check every condition again in the transaction that stores the intent to send, so that the decision is still
-        valid when the message is sent.
+        """Check again every condition for sending a message, in the transaction that stores the intent to send. The
+        decision is then still valid when the message is sent.
 
         The rate limits are reserved before the checks, because a reservation may take time, and earlier checks would
         then be out of date.
@@ -239,8 +239,8 @@ class Remetente:
         )
 
     def _remember_full_limit(self, tipo: TipoDeMensagem, hold: Hold) -> None:
-        """If the full limit applies to all messages of this type, remember it, so that the next message of this type
-        waits without a database query.
+        """Remember that a rate limit is full if it applies to all messages of one type. The next message of this type
+        then waits without a database query.
         """
         reason = hold.reason
         shared = {limit.name for limit in self._limites.de_todos(tipo)}

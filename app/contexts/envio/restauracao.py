@@ -47,7 +47,8 @@ class RestoreQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaterFacts:
-    """Records in the replaced database that are newer than the backup."""
+    """Records of sent messages, opt-outs and removals in the replaced database that are newer than the restored backup.
+    """
 
     messages: Sequence[Row]
     people: Sequence[Row]
@@ -122,7 +123,9 @@ class Restauracao:
         return contact["cliente_id"] in there["cliente_id"] and contact["campaign_id"] in there["campanha_id"]
 
     async def _replay(self, new: Transaction, restored: Restored, counts: dict[str, int]) -> dict[str, int]:
-        """Apply the journal's opt-outs and removals again, even if the replaced database could be read."""
+        """Apply the opt-outs and removals in the journal to the restored database, even if the replaced database could
+        be read.
+        """
         entries = [] if self._diario is None else self._diario.entries()
         key = await DatabaseId(self._dialect).read(new)
         if not entries or key is None:

@@ -50,7 +50,9 @@ _CACHED: Final = 65_536
 
 
 class Tracos(NamedTuple):
-    """A text's hashed features in three sets: character n-grams, words with their meanings, and concepts."""
+    """The hashed features of a text or a sentence in three sets: character n-grams, words with their meanings, and
+    concepts.
+    """
 
     letras: Set[int]
     palavras: Set[int]
@@ -65,7 +67,9 @@ class Atributos(NamedTuple):
 
 
 def features(texto: Texto) -> Atributos:
-    """Return a text's features. The running time is linear in the length of the text."""
+    """Return the hashed features of a text, by which the model classifies it. The running time is linear in the length
+    of the text.
+    """
     distinct = texto.distinct()
     parts = tuple(_sentence(frase) for frase in distinct)
     if len(parts) == 1 and not texto.citadas:
@@ -98,8 +102,8 @@ def _sentence(frase: Frase) -> Tracos:
 
 
 class _Salgada(NamedTuple):
-    """Hashes of one word or meaning: one for the word alone, and one for each position in a pair or a triple of words.
-    The hash of a pair or triple is the XOR of the hashes of its words.
+    """Hashes of one word or meaning. There is one hash for the word alone, and one for each position in a pair or a
+    triple of words. The hash of a pair or triple is the XOR of the hashes of its words.
     """
 
     alone: int
@@ -235,9 +239,10 @@ def logistic(score: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Classificador:
-    """The trained model. ``outputs`` has the weights of each class and of four other outputs: ``opt_out`` (opt-out by
-    words), ``letras`` (opt-out by letters), ``conceitos`` (opt-out by concepts) and ``certo`` (whether an opt-out is
-    certain). The module ``leitor`` uses ``calibration`` and ``limits`` to turn scores into a decision.
+    """The trained model for inbound texts. ``outputs`` has the weights of each class and of four other outputs:
+    ``opt_out`` (opt-out by words), ``letras`` (opt-out by letters), ``conceitos`` (opt-out by concepts) and ``certo``
+    (whether an opt-out is certain). The module ``leitor`` uses ``calibration`` and ``limits`` to turn scores into a
+    decision.
     """
 
     outputs: Mapping[str, Pesos]

@@ -1,5 +1,5 @@
-"""A sentence's concepts as features. ``conceitos.toml`` gives each known word one concept, and every other word is
-skipped. Optional words therefore do not separate a verb from its negation and its object: after the first concept,
+"""Turn a sentence's concepts into features. ``conceitos.toml`` gives each known word one concept, and every other word
+is skipped. Optional words therefore do not separate a verb from its negation and its object: after the first concept,
 "pode tirar, por gentileza, o meu nome" and "tira meu nome" have the same sequence.
 """
 

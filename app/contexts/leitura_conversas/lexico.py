@@ -172,8 +172,8 @@ def meanings(word: str) -> tuple[str, frozenset[str]]:
 
 
 def _may_be(tried: str, near: tuple[str, str]) -> bool:
-    """Return whether the written word may be a misspelling of a similar known word. For a short word, only words that
-    are typical of opt-outs (``_KEY``) are considered.
+    """Return whether a written word may be a misspelling of a similar known word. For a short word, only words that are
+    typical of opt-outs (``_KEY``) are considered.
     """
     return len(tried) >= _LONG_ENOUGH or (len(near[0]) > len(tried) and bool(load_known_words()[near[1]] & _KEY))
 

@@ -65,7 +65,7 @@ class Texto:
     citadas: tuple[Frase, ...]
 
     def distinct(self) -> Sequence[Frase]:
-        """Return the sentences without repetitions."""
+        """Return the sentences of the text without repetitions."""
         if len(self.frases) < 2:
             return self.frases
         return list({(each.palavras, each.sinais, each.fim[:1]): each for each in self.frases}.values())

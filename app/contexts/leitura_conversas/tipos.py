@@ -24,7 +24,7 @@ class Classe(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leitura:
-    """The result of reading a text.
+    """The result of reading an inbound text.
 
     If ``opt_out`` is certo or provavel, ``confianca`` is the calibrated probability of an opt-out. Otherwise it is the
     score of ``classe`` divided by the sum of the scores of all classes. ``trechos`` has the words that determined the

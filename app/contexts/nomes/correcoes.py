@@ -77,7 +77,7 @@ RECUSAS: Final = (NaoENome, EspecialidadeDesconhecida, CorrecaoRecusada, LugarSe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correcao:
-    """Fields that an operator changes. A field that is None stays unchanged."""
+    """An operator's corrections to an extracted vacancy. A field that is None stays unchanged."""
 
     hospital: str | None = None
     cidade: str | None = None
@@ -115,8 +115,8 @@ def nome_de_lugar(nome: str, nomes: Nomes) -> None:
 
 
 def em_duvida(nome: str, nomes: Nomes) -> tuple[float, str | None]:
-    """Return the probability that a text is the name of a place. If the probability is 0, as for a speciality, also
-    return the reason.
+    """Return the probability that a text is the name of a place. If the probability is 0, for example because the text
+    is a speciality, also return the reason.
     """
     return pode_ser_nome(nome, eh_especialidade=nomes.vocabulario.especialidades.valor(nome) is not None)
 

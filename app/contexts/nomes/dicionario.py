@@ -1,4 +1,6 @@
-"""The known names, cached in memory and reloaded when their version in the database changes."""
+"""The known names of hospitals and specialities, cached in memory and reloaded when their version in the database
+changes.
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -110,7 +112,7 @@ class Dicionario:
 
     def semelhante(self, hospital_id: str, nome: str, score: float, now: datetime) -> Writes:
         """Return the statement that stores a similar name as an alias of a hospital, with its score. Later searches
-        then find the name directly.
+        then find the hospital under this name directly.
         """
         return self.aprende(hospital_id, nome, score, now) + self._version_bump()
 
@@ -118,8 +120,8 @@ class Dicionario:
         return Writes(((self.queries.use_hospital_alias, {"id": hospital_id, "forma": busca(nome)}),))
 
     def nova_especialidade(self, nome: str, now: datetime) -> tuple[str, Writes]:
-        """Return a speciality's id and the statements that store the speciality. A speciality in the vocabulary is
-        stored when a message first names it.
+        """Return a speciality's id and the statements that store the speciality. A speciality of the vocabulary has no
+        row until a message names it for the first time.
         """
         id = id_de("especialidade", chave(nome))
         alias = {
@@ -221,8 +223,8 @@ class Dicionario:
         )
 
     async def nomes_em(self, transaction: Transaction) -> Nomes:
-        """Read the names inside a transaction. The cache is not used, because an operator's decision needs the current
-        names.
+        """Read the known names inside a transaction. The cache is not used, because an operator's decision needs the
+        current names.
         """
         ask = transaction.all
         return _nomes(
@@ -291,8 +293,8 @@ def _canonicos(
 
 @lru_cache(maxsize=2)
 def _vocabulario(lugares: tuple[Lugar, ...], areas: tuple[Area, ...]) -> Vocabulario:
-    """Build the vocabulary, or return the cached vocabulary if the names have not changed. The cache matters because
-    building takes 0.1 ms per hospital, and each of an operator's decisions reads the names again.
+    """Build the vocabulary from hospitals and specialities, or return the cached vocabulary if the names have not
+    changed. Building takes 0.1 ms per hospital, and each of an operator's decisions reads the names again.
     """
     return Vocabulario.de(
         {

@@ -1,5 +1,5 @@
-"""Find the hospital or speciality to which a name belongs, and remove a wrong name, because a wrong name affects how
-later messages are read.
+"""Find the hospital or speciality to which a name belongs, and remove a wrong name. A wrong name would affect how later
+messages are read.
 """
 
 from datetime import datetime
@@ -83,7 +83,9 @@ class Ensino:
         ]
 
     async def _forget(self, transaction: Transaction, owner: Ensinado, nome: str) -> None:
-        """Delete the alias. If it was a hospital's main name, another of the hospital's names becomes the main name."""
+        """Delete one name of a hospital or a speciality. If it was a hospital's main name, another of the hospital's
+        names becomes the main name.
+        """
         if owner.tipo == "especialidade":
             await transaction.run(self._queries.forget_speciality_name, id=owner.id, forma=chave(nome))
             return

@@ -54,7 +54,7 @@ class Limpeza:
         return Done(items=deleted, result=_counts(looked, deleted))
 
     async def _delete(self, id: str, now: datetime) -> bool:
-        """Delete a hospital. Returns False if a new row refers to it."""
+        """Delete a hospital that was created by mistake. Returns False if a new row refers to the hospital."""
         async with self._database.transaction() as transaction:
             await transaction.run(self._queries.forget_names, id=id)
             gone = bool(await transaction.run(self._queries.delete_hospital, id=id))

@@ -60,8 +60,8 @@ class Achado:
 
 @dataclass(frozen=True)
 class Nomes:
-    """The known names. The keys are names in the normalised form used for searching. The values are hospitals
-    (``hospitais``) or ids (``especialidades``).
+    """The known names of hospitals and specialities. The keys are names in the normalised form used for searching. The
+    values are hospitals (``hospitais``) or ids (``especialidades``).
     """
 
     versao: int
@@ -78,7 +78,9 @@ class Nomes:
 
     @cached_property
     def palavras(self) -> frozenset[str]:
-        """Words that are certainly spelled correctly. The search does not treat them as misspellings of similar words."""
+        """Words that are certainly spelled correctly, such as those of confirmed names and of towns. The search does
+        not treat such a word as a misspelling of a similar word.
+        """
         sure = (form for form, known in self.hospitais.items() if any(each.confianca == 1.0 for each in known))
         names = (word for form in sure for word in form.split())
         return frozenset((*names, *self.vocabulario.cidades.palavras())) | PROPRIOS | palavras_soltas("nao_sao_nomes")
@@ -120,8 +122,8 @@ def pode_ser_nome(nome: str, *, eh_especialidade: bool = False) -> tuple[float, 
 
 
 def achar(nome: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado:
-    """Find the hospital with this name. If a city is given, the hospital must be in that city. If several hospitals
-    have the same name, city and region decide between them.
+    """Find the hospital with the name ``nome``. If a city is given, the hospital must be in that city. If several
+    hospitals have the same name, the city and the group's region decide which one is meant.
     """
     for form in dict.fromkeys((busca(nome), busca(_SUFFIX.split(nome, maxsplit=1)[0]))):
         found = _choose(nomes.hospitais.get(form, ()) if form else (), cidade, uf, regiao)
@@ -182,8 +184,8 @@ def _fits(known: str | None, said: str | None) -> bool:
 
 
 def _match_alike(form: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado | None:
-    """Find a known name that is similar to this name. If the best match differs by more than spelling, the result's
-    field ``como`` is ``parecido`` (similar), because the text may refer to another place.
+    """Find a known name that is similar to the name in the normalised form ``form``. If the best match differs by more
+    than spelling, the result's field ``como`` is ``parecido`` (similar), because the text may refer to another place.
     """
     from rapidfuzz import fuzz, process  # takes half a megabyte, which most processes never need
 

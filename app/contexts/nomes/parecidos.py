@@ -1,4 +1,4 @@
-"""Compare two names by their spelling. If a whole word differs, the names belong to two places, even if they look
+"""Compare two names by their spelling. If a whole word differs, the names belong to two places, even if the names look
 similar.
 """
 

@@ -75,8 +75,9 @@ class Anuncios:
     async def anunciar(
         self, id: str, clientes: Sequence[str], *, por: str, gatilho: str | None = None
     ) -> Anuncio | Resposta:
-        """Offer the vacancy to these doctors. If the vacancy is no longer available, write nothing and return a
-        ``Resposta``. ``gatilho`` is the switch for the trigger that offers the vacancy, or None if a person offers it.
+        """Offer a vacancy to the doctors in ``clientes``. If the vacancy is no longer available, write nothing and
+        return a ``Resposta``. ``gatilho`` is the switch for the trigger that offers the vacancy, or None if a person
+        offers it.
         """
         now, wanted = self._clock.now(), list(dict.fromkeys(clientes))
         async with self._database.transaction() as transaction:

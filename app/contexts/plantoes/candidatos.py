@@ -115,8 +115,8 @@ class Candidatos:
         )
 
     async def examinar(self, reading: Reading, vaga: Row, clientes: Sequence[str]) -> dict[str, Candidato]:
-        """Return these doctors by id, each with the reason, if any, that prevents offering the vacancy
-        (``impedimento``). Unknown ids are omitted.
+        """Return the doctors in ``clientes`` by id, each with the reason (``impedimento``), if any, that prevents
+        offering the vacancy. Unknown ids are omitted.
         """
         rows = await self._consider(reading, vaga, (), (), clientes, len(clientes))
         return {each.cliente_id: each for each in map(_candidato, rows)}
@@ -157,8 +157,9 @@ def formas_da_especialidade(names: Nomes, vaga: Row) -> set[str]:
 def eh_a_mesma(
     escrita: str, procuradas: Collection[str], canonica: Callable[[str], str | None] = lambda _: None
 ) -> bool:
-    """Return whether a doctor has the wanted speciality, alone or in a list such as 'UTI / Cardiologia'. ``procuradas``
-    has the normalised forms of the wanted speciality. ``canonica`` returns the vocabulary's name for a text.
+    """Return whether a doctor's speciality as written, such as 'UTI / Cardiologia', contains the wanted speciality.
+    ``procuradas`` has the normalised forms of the wanted speciality. ``canonica`` returns the vocabulary's name for a
+    text.
     """
     parts = (escrita, *_SEPARATES.split(escrita))
     return any(form in procuradas for part in parts for form in (chave(part), chave(canonica(part) or "")) if form)

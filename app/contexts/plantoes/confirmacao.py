@@ -48,7 +48,7 @@ class ConfirmationQueries:
 
 @dataclass(frozen=True, slots=True)
 class Passo:
-    """A change to a vacancy's state that becomes due at a certain time, such as the start of the shift. ``vence``
+    """A change of a vacancy's state that becomes due at a certain time, such as the start of the shift. ``vence``
     returns that time.
     """
 
@@ -119,7 +119,7 @@ class Confirmacao:
 
     async def _take(self, id: str, step: Passo) -> bool:
         """Change the state of one vacancy if the change is still due. Returns False if another process or an operator
-        has already changed the vacancy.
+        has already made a change to the vacancy.
         """
         async with self._database.transaction() as transaction:
             vaga, now = await self._transicoes.travar(transaction, id), self._clock.now()

@@ -87,8 +87,8 @@ DE_PLANTAO_RESERVADO: Final = (MotivoDaCancelada.NAO_COMPARECEU, MotivoDaCancela
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NovaVaga:
-    """A vacancy that an operator enters, with hours or a period such as day or night. If ``outra`` is set, an equal
-    vacancy may already exist.
+    """A vacancy that an operator enters, with hours or a period such as day or night. If ``outra`` is set, the vacancy
+    is created even if an equal one exists.
     """
 
     hospital: str

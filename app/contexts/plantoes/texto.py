@@ -24,7 +24,7 @@ def oferta(nome: str | None, vaga: Row | Mapping[str, Any]) -> str:
 
 
 def fatos_da_vaga(vaga: Row | Mapping[str, Any]) -> str:
-    """List a vacancy's hospital, speciality, day, period and price, one per line."""
+    """Return a text with a vacancy's hospital, speciality, day, period and price, one per line."""
     return FATOS.format(
         hospital=_lugar(vaga),
         especialidade=vaga["especialidade"],

@@ -88,8 +88,8 @@ def _read(itens: Sequence[Mapping[str, Any]], names: Nomes, today: date) -> tupl
 
 
 def _day(text: str, today: date) -> date | None:
-    """Parse a day. Return None if the text is not a day. If the year is missing, choose the year in which the day is in
-    the future, or at most PAST ago.
+    """Parse the day of a briefing item. Return None if the text is not a day. If the year is missing, choose the year
+    in which the day is in the future, or at most PAST ago.
     """
     if (match := _DAY.fullmatch(text)) is None:
         return None

@@ -90,8 +90,8 @@ NO_CHAT = define("telegram_sem_chat", "the account does not know the chat that c
 
 
 def random_id_of(id: str) -> int:
-    """Return a queued message's random_id. Its 63 bits are derived from the row's id, so every retry has the same
-    random_id.
+    """Return the random_id of a queued message, by which Telegram recognises a repeated send. Its 63 bits are derived
+    from the row's id, so every retry has the same random_id.
     """
     return int.from_bytes(blake2b(id.encode(), digest_size=8).digest()) >> 1
 
@@ -109,8 +109,8 @@ def circuit_of(conta: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanalTelegram:
-    """Sends each message through the Telegram account that is assigned to it. ``since`` is the time at which this
-    process opened its database.
+    """Sends each queued message through the Telegram account that is assigned to the message. ``since`` is the time at
+    which this process opened its database: older messages may already have been sent before a restore.
     """
 
     database: Database
@@ -150,7 +150,7 @@ class CanalTelegram:
         return PorConta(canal=self, conta=conta, linha=linha, peer=entidade.peer, origem=origem, ticket=own.ticket)
 
     async def _resolve(self, linha: Linha, mensagem: Mensagem) -> Entidade | Recusada | Snooze:
-        """Find the recipient on Telegram, and link the recipient's Telegram address to the phone number."""
+        """Find a message's recipient on Telegram, and link the recipient's Telegram address to the phone number."""
         destino = await self.entidades.destino(self.database, linha.conta, mensagem.telefone)
         found = await chamar(
             lambda limit: linha.resolve(destino, limit=limit), self.prazos.entity, self.clock, "resolve"
@@ -171,7 +171,9 @@ class CanalTelegram:
                 return Snooze(self.conexoes.retry_at(linha.conta), OFFLINE(why=reason_of(found)))
 
     async def _origin(self, conta: str, mensagem: Mensagem) -> "Origem | Recusada | None":
-        """Return the message to forward, or None if the message is not a forward."""
+        """Return the original message of a queued forward, or None if the queued message is not a forward. Return
+        ``Recusada`` if the account does not know the original's chat.
+        """
         if not isinstance(asked := mensagem.metadata.get(ENCAMINHA), dict):
             return None
         chat = await self.entidades.find(conta, str(asked["chat"]))
@@ -180,8 +182,8 @@ class CanalTelegram:
         return Origem(chat.peer, int(asked["mensagem"]))
 
     async def _find_earlier_send(self, linha: Linha, fatos: Fatos, hash: str, peer: Peer) -> Lembrada | Snooze | None:
-        """Search the chat for the message, which may already have been sent by an earlier attempt or before the
-        database was restored.
+        """Search the chat for a queued message, which an earlier attempt may already have sent, or which may have been
+        sent before the database was restored.
         """
         created_at, now = fatos.pedido.created_at, self.clock.now()
         blind = await blind_since(self.database, created_at, now)
@@ -234,7 +236,7 @@ class CanalTelegram:
 
 @dataclass(frozen=True, slots=True)
 class Origem:
-    """The original message of a forward."""
+    """The original of a forwarded message: its chat and its id in the chat."""
 
     chat: Peer
     id: int

@@ -128,7 +128,7 @@ class Conexoes:
         return any(each.step is not None for each in self._open.values())
 
     def retry_at(self, conta: str) -> datetime:
-        """Return when to retry a request for which the account had no connection."""
+        """Return when to retry a request that failed because its account had no connection."""
         known, now = self._open.get(conta), self.clock.now()
         if known is None or known.until is None or known.until <= now:
             return now + WITHOUT_CONNECTION
@@ -161,7 +161,7 @@ class Conexoes:
             raise CancelIgnored(loop=self.name, what=what, stack=task_stack(task))
 
     async def finish_steps(self) -> None:
-        """Wait for the steps (connect, receive or probe) that are currently running."""
+        """Wait until every account's current step (connect, receive or probe) has ended."""
         await asyncio.gather(*(each.step for each in self._open.values() if each.step is not None))
 
     def _next_look(self, now: datetime) -> datetime:
@@ -265,7 +265,9 @@ class Conexoes:
             await self._fail(known, failure)
 
     async def _fail(self, known: Conexao, failure: Falha) -> None:
-        """Start a wait, reconnect, or end the session, depending on the kind of failure."""
+        """Apply a failure's consequence to an account: store a flood wait, pause and reconnect, or end the session. A
+        failure that concerns only one request has no consequence.
+        """
         conta = known.conta.id
         match failure:
             case SlowMode() | PeerFlood() | PeerUnknown() | PeerBlocked() | Refused() if known.linha is None:
@@ -290,8 +292,8 @@ class Conexoes:
                 await self._drop(known, why)
 
     async def esperar(self, conta: str, metodo: Metodo, wait: timedelta) -> datetime:
-        """Store a flood wait, extended by a random amount of up to a tenth of its length. Return the time at which it
-        ends.
+        """Store a flood wait (a period in which Telegram accepts no call of one method from an account), extended by a
+        random amount of up to a tenth of its length. Return the time at which the wait ends.
         """
         until = self.clock.now() + wait * (1 + self.chance() / 10)
         await self.contas.esperar(conta, metodo, until, FLOOD(metodo=metodo.value, seconds=round(wait.total_seconds())))

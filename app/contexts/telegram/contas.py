@@ -74,7 +74,7 @@ class Contas:
 
     @property
     def where(self) -> str:
-        """The address of the database, for error messages."""
+        """The address of the database that stores the accounts, for error messages."""
         return self._database.where
 
     async def adicionar(self, nome: str, *, telefone: str | None = None, usuario_id: int | None = None, by: str) -> str:

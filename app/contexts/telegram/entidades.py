@@ -91,8 +91,8 @@ class EntidadesConhecidas:
             await transaction.run(self._queries.forget, conta_id=conta, chave=peer.chave)
 
     async def destino(self, reading: Reading, conta: str, telefone: str) -> str:
-        """Return the Telegram address for a phone number: the person's key, or the number itself if the person is
-        unknown.
+        """Return a Telegram address for a phone number: the address of the person with this number, or the number
+        itself if the account does not know the person.
         """
         row = await reading.one(
             self._queries.of_person, conta_id=conta, telefone=telefone, other_form=other_form(telefone)

@@ -202,7 +202,9 @@ def _row(conta: str, seen: MensagemVista) -> dict[str, Any]:
 
 
 def fact_of(row: Any) -> Fato:
-    """Convert a stored message to the type that the conversation and group contexts process."""
+    """Convert a stored Telegram message to a ``Fato``, the type of inbound message that the conversation and group
+    contexts process.
+    """
     chat, conta = peer_de(row["chat"]), str(row["conta_id"])
     midia = None if row["midia"] is None else str(row["midia"]["tipo"])
     who = None if row["quem"] is None else Address(row["quem"], row["autor_telefone"], row["quem"])

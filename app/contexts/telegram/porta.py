@@ -34,7 +34,7 @@ DISCONNECTED = define("telegram_sem_conexao", "the connection to the server has 
 
 
 class Metodo(StrEnum):
-    """Methods for which Telegram limits each account separately."""
+    """The requests to Telegram that have a rate limit of their own for each account."""
 
     CONNECT = "connect"
     PROBE = "probe"
@@ -77,8 +77,8 @@ class PeerBlocked:
 
 @dataclass(frozen=True, slots=True)
 class SessionRevoked:
-    """The session is no longer valid. ``banned`` means that Telegram closed the account, so logging in again does not
-    help.
+    """The account's session is no longer valid. ``banned`` means that Telegram closed the account, so logging in again
+    does not help.
     """
 
     why: str
@@ -87,8 +87,8 @@ class SessionRevoked:
 
 @dataclass(frozen=True, slots=True)
 class OwnedElsewhere:
-    """Another process owns the session. ``until`` is the time at which its lease ends if that process does not renew
-    the lease.
+    """Another process owns the account's session. ``until`` is the time at which that process's lease ends if it is not
+    renewed.
     """
 
     until: datetime
@@ -248,7 +248,7 @@ class Novidades:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arquivo:
-    """A file to send."""
+    """A file to send with a Telegram message."""
 
     conteudo: bytes = field(repr=False)
     nome: str
@@ -263,20 +263,22 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class AlreadySent:
-    """Answer: the server already knows this ``random_id``, so the message was sent earlier. ``list_sent`` returns its
-    id.
+    """Answer to a send: the server already knows this ``random_id``, so the message was sent earlier. ``list_sent``
+    returns the message's id.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Feito:
-    """Answer: the message was edited, deleted or marked as read. Repeating the request is harmless."""
+    """Answer to a request that edits, deletes or marks a message as read: the request succeeded. Repeating the request
+    is harmless.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vivo:
-    """Answer: the account is alive. ``eu`` is its user id. ``atraso`` means that updates were missing and that the
-    connection is fetching them.
+    """Answer to a probe: the account is connected. ``eu`` is the account's user id. ``atraso`` means that updates were
+    missing and that the connection is fetching them.
     """
 
     eu: int
@@ -416,7 +418,7 @@ class Entrou:
 
 
 class Login(Protocol):
-    """One login. Its calls share a connection, so all of them must be made on the same object."""
+    """One login to a Telegram account. Its calls share a connection, so all of them must be made on the same object."""
 
     async def ask_code(self, telefone: str, *, limit: timedelta) -> Feito | LoginRecusado | Falha: ...
 

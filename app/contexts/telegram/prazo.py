@@ -38,7 +38,7 @@ class Prazos:
 
 
 def log_timeout(op: str, limit: timedelta) -> None:
-    """Log that an operation took longer than its limit. The log line has the wording that operators search for."""
+    """Log that a Telegram operation took longer than its limit."""
     log.warning("[TIMEOUT] %s após %gs", op, limit.total_seconds())
 
 

@@ -22,7 +22,7 @@ NO_SESSION = define("telegram_sem_sessao", "the account has no session: run `bat
 
 
 class ChaveErrada(BatutaError):
-    """Raised if no key decrypts a session."""
+    """Raised if none of the configured keys decrypts a session."""
 
     sentence = (
         "the session of the Telegram account cannot be decrypted: set SECRET_KEY or TELEGRAM_SESSION_KEYS to the key it "
@@ -40,7 +40,7 @@ class SemChave(BatutaError):
 
 
 class Cifra(Protocol):
-    """Encryption with several keys. The newest key encrypts; any of the keys can decrypt."""
+    """Encryption of Telegram sessions with several keys. The newest key encrypts; any of the keys can decrypt."""
 
     def encrypt(self, conta: str, clear: str) -> str: ...
 
@@ -49,7 +49,7 @@ class Cifra(Protocol):
         ...
 
     def is_current(self, cifrada: str) -> bool:
-        """Return whether the newest key encrypted this text."""
+        """Return whether the newest key encrypted a stored session."""
         ...
 
 

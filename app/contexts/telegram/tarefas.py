@@ -120,7 +120,7 @@ class Tarefas:
         return ItemHandler(handle=self.agir, timeout=self.prazos.cycle, retry=RETRY, retry_timeout=True)
 
     async def ler_pagina(self, lease: Lease) -> Outcome:
-        """Read one page of a chat and store it with its position."""
+        """Read one page of a chat's old messages, and store it together with its position."""
         row, conta = lease.row, str(lease.row["conta_id"])
         linha = await self._ready(conta, Metodo.HISTORY)
         if isinstance(linha, Snooze):
@@ -172,7 +172,8 @@ class Tarefas:
         return Done() if isinstance(done, Feito) else done
 
     async def _forward(self, lease: Lease, linha: Linha, peer: Peer) -> Outcome:
-        """Read the original message, and queue it for forwarding in the transaction that settles the action."""
+        """Read the original of a message to forward, and queue the forward in the transaction that settles the action.
+        """
         row, id = lease.row, lease.row["mensagem"]
         page = await self._call(
             linha,

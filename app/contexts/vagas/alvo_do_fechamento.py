@@ -134,5 +134,6 @@ def _is_own(aberta: VagaAberta, autor: str | None) -> bool:
 
 
 def _ids(abertas: Iterable[VagaAberta]) -> tuple[str, ...]:
-    """Return the ids without repetitions, because several messages in a group may offer the same vacancy."""
+    """Return the ids of vacancies without repetitions, because several messages in a group may offer the same vacancy.
+    """
     return tuple(dict.fromkeys(each.id for each in abertas))

@@ -51,8 +51,8 @@ class Chaves:
     async def recusada(
         self, transaction: Transaction, vaga: Row | Mapping[str, Any], now: datetime, *, mesmo_texto: bool
     ) -> None:
-        """Release a rejected vacancy's key, and send the next duplicate from another author to review. With
-        ``mesmo_texto``, this duplicate may have the same text. Pass False if the text itself was wrong.
+        """Release a rejected vacancy's deduplication key, and send the next duplicate from another author to review.
+        With ``mesmo_texto``, this duplicate may have the same text. Pass False if the text itself was wrong.
         """
         id, hash = str(vaga["id"]), vaga["hash_dedup"]
         await self.soltar(transaction, id, hash)
@@ -64,7 +64,8 @@ class Chaves:
         await self._take_key(transaction, heir["id"], heir["hash_dedup"], now)
 
     async def do_autor(self, transaction: Transaction, autor: str, now: datetime) -> None:
-        """Release the keys of all vacancies that were rejected at ``now`` because their author was blocked."""
+        """Release the deduplication keys of the vacancies that were rejected at ``now``, when their author was blocked.
+        """
         for row in await transaction.all(self._queries.refused, autor=autor, now=now):
             await self.recusada(transaction, row, now, mesmo_texto=True)
 

@@ -100,14 +100,16 @@ class Fechamentos:
         return decidir(dito, alvos, abertas, citada=mensagem["citada"], autor=mensagem["contato_id"])
 
     async def cedo(self, mensagem: Row) -> Snooze | None:
-        """Return a Snooze, which postpones the message, if the offer to which it refers may still arrive. Return None
-        if the message can be read now.
+        """Return a Snooze, which postpones a group message, if the offer to which the message refers may still arrive.
+        Return None if the message can be read now.
         """
         is_early = await self._is_early(mensagem, self._clock.now())
         return Snooze(SOON, EARLIER_UNREAD()) if is_early else None
 
     async def _is_early(self, mensagem: Row, now: datetime) -> bool:
-        """Return whether the quoted message has not yet arrived, or an earlier message is still in the pipeline."""
+        """Return whether the message that a group message quotes has not yet arrived, or an earlier message is still in
+        the pipeline.
+        """
         quoted = mensagem["citada"]
         is_fresh = quoted is not None and now - mensagem["created_at"] < ARRIVES
         if is_fresh and await self._database.one(self._queries.quoted, citada=quoted) is None:
@@ -212,7 +214,9 @@ class Fechamentos:
     async def _note(
         self, transaction: Transaction, by: str, action: str, subject: str, after: dict[str, Json], now: datetime
     ) -> None:
-        """Record a decision in the audit log, with ids and states but without the text of the message."""
+        """Record a decision about a closing notice in the audit log, with ids and states but without the text of the
+        message.
+        """
         await self._audit.note(
             transaction, actor=by, action=action, subject=subject, before=None, after=after, now=now
         )  # fmt: skip

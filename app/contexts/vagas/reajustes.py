@@ -224,8 +224,8 @@ class Reajustes:
         return found if found is None or found.claro or not leitura.incompletas else None
 
     def feito(self, mensagem: Row, achado: Reajustado, junto: Writes) -> Callable[[Transaction], Awaitable[None]]:
-        """Return the effect of a price correction: a function that runs the statements in ``junto``, and adds each
-        vacancy again as a duplicate with the new price.
+        """Return the effect of a price correction: a function that runs the statements in ``junto``, records the
+        message as another source of each vacancy, and changes the vacancy's price or asks an operator to decide.
         """
 
         async def effect(transaction: Transaction) -> None:

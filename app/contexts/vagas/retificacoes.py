@@ -48,8 +48,8 @@ class RectificationQueries:
 
 
 def mesmo_autor(vaga: Row | Mapping[str, Any], principal: Row | Mapping[str, Any]) -> bool:
-    """Return whether two vacancies have the same author. The author of ``vaga`` may have posted ``principal`` from
-    another number, or be named as the contact in ``principal``.
+    """Return whether two vacancies have the same author. Authors are compared by id and by phone number. The contact
+    that ``principal`` names also counts as its author.
     """
     author = vaga["contato_responsavel_id"]
     if author is not None and author == principal["contato_responsavel_id"]:
@@ -62,7 +62,9 @@ def mesmo_autor(vaga: Row | Mapping[str, Any], principal: Row | Mapping[str, Any
 
 
 def mudancas(dita: Row | Mapping[str, Any], antes: Row | Mapping[str, Any]) -> dict[str, Any]:
-    """Return the changed fields with their new values. A field that the new message omits keeps its value."""
+    """Return the fields that a new message changes in an earlier offer, with their new values. A field that the new
+    message omits keeps its value.
+    """
     return {name: dita[name] for name in CAMPOS if dita[name] is not None and dita[name] != antes[name]}
 
 
@@ -74,8 +76,8 @@ class Retificacoes:
     def efeito(
         self, vaga: Row, principal: str, junto: Writes, now: datetime
     ) -> Callable[[Transaction], Awaitable[None]]:
-        """Return the effect that applies corrections: a function that first runs the statements in ``junto``, which
-        lock the row of the vacancy to correct.
+        """Return the effect of an author's correction: a function that first runs the statements in ``junto``, which
+        lock the row of the vacancy to correct, and then applies the correction.
         """
 
         async def effect(transaction: Transaction) -> None:

@@ -121,8 +121,8 @@ class Revisao:
         return 0 if row is None else int(row["items"])
 
     async def decididas(self) -> Sequence[Row]:
-        """Return the reviewed vacancies with the texts of their messages. If any vacancy in a message is still waiting
-        for a decision, none of that message's vacancies is returned.
+        """Return the reviewed vacancies with the texts of their messages. A message's vacancies are omitted while any
+        of them is still waiting for a decision.
         """
         return await self._database.all(self._queries.decided)
 
@@ -188,8 +188,8 @@ class Revisao:
         return Decidida(id=id, status="duplicada", vaga_id=vacancy)
 
     async def _import(self, transaction: Transaction, vaga: Mapping[str, Any], por: str, now: datetime) -> str:
-        """Write the vacancy and return its id. If another process has already written the vacancy, raise an error,
-        which rolls the transaction back.
+        """Write the vacancy that an operator approved and return its id. If another process has already written the
+        vacancy, raise an error, which rolls the transaction back.
         """
         score = float(vaga["score_importacao"] or 0.0)
         parecer = Parecer(decisao=DecisaoDaImportacao.IMPORTAR, score=score, motivo="aprovada_por_pessoa")

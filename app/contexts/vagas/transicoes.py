@@ -64,7 +64,7 @@ class Transicoes:
         self._queries = load_queries(TransitionQueries, "sql/transicoes.sql", dialect)
 
     async def travar(self, transaction: Transaction, id: str) -> Row | None:
-        """Lock a vacancy until the transaction ends and return it, or None if it does not exist."""
+        """Lock a vacancy until the transaction ends. Return the vacancy, or None if it does not exist."""
         return await transaction.one(self._queries.hold, id=id)
 
     async def mudar(
