@@ -1,4 +1,4 @@
-"""Names of the appointments context that other contexts may import."""
+"""Functions and types of the appointments context that other contexts may import."""
 
 from app.contexts.agendamentos.documento.cifra import ENCRYPTED, decifrado
 

@@ -228,8 +228,8 @@ class Importacao:
         raise AgendamentoRepetido
 
     async def _row_by_row(self, id: str, desde: int, pedaco: Pedaco) -> bool:
-        """Write each row in its own transaction. A row that cannot be written is reported, and the remaining rows are
-        still stored.
+        """Write each row of a batch in a transaction of its own. A row that cannot be written is reported, and the
+        remaining rows are still stored.
         """
         for row in pedaco.linhas:
             ate = pedaco.acima + int(str(row["linha"]))

@@ -28,7 +28,7 @@ O que a célula não diz é null. Nunca invente, corrija nem complete."""
 
 @dataclass(frozen=True, slots=True)
 class PedidoAoLlm:
-    """The texts that the rules could not read. A text that is None is not sent to the model."""
+    """The texts of an appointment that the rules could not read. A text that is None is not sent to the model."""
 
     endereco: str | None = None
     documento: str | None = None
@@ -41,7 +41,7 @@ class PedidoAoLlm:
 
 @dataclass(frozen=True, slots=True)
 class LeituraDoLlm:
-    """The fields of the model's answer that were found in the text."""
+    """The fields of the model's answer that were found in the appointment's text."""
 
     endereco: Endereco
     documento: Documento

@@ -22,7 +22,7 @@ from batuta.sql import Row
 
 
 class Visao(Enum):
-    """How much of an appointment a client may see."""
+    """The extent to which a client may see the fields of an appointment."""
 
     SEM_DADOS = "place, time and state; every other field is masked"
     SEM_DOCUMENTOS = "everything except documents"

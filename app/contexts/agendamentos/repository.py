@@ -112,7 +112,7 @@ def appointment_queries(dialect: Dialect) -> AppointmentQueries:
 
 @lru_cache(maxsize=100)
 def insert_query(dialect: Dialect, columns: tuple[str, ...]) -> Query:
-    """Build the statement that inserts new rows. Rows whose key already exists are skipped.
+    """Build the statement that inserts new appointments. Rows whose key already exists are skipped.
 
     The statement names only the given columns: a sheet fills about half of the table's columns, and naming all of them
     would double the cost.

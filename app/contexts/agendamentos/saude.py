@@ -101,8 +101,8 @@ class SaudeDosAgendamentos:
 
 
 def alertas(metrics: dict[str, Any], waited: timedelta, unserved: timedelta, *, import_stands: bool) -> list[str]:
-    """Return the names of the alerts to raise. ``unserved`` is how long tasks have been waiting without a
-    live worker.
+    """Return the names of the alerts about the parsing of appointments. ``unserved`` is how long tasks have been
+    waiting without a live worker.
     """
     ended = metrics["completed_last_hour"] + metrics["failed_last_hour"]
     found = {

@@ -225,7 +225,7 @@ class Agendamentos:
         return await self.um(row["id"])
 
     async def alterar(self, id: str, campos: Mapping[str, Json], *, by: str) -> Mapping[str, Any]:
-        """Change the given fields of an appointment. If the address or the documents change, they are parsed again."""
+        """Change the given fields of an appointment. If its address or documents change, they are parsed again."""
         checked = conferidos(campos)
         try:
             await self._change(id, checked, by)
@@ -327,7 +327,8 @@ class Agendamentos:
             await transaction.run(self._queries.supersede, ids=AsJson(list(ids)))
 
     async def _enqueue(self, transaction: Transaction, ids: Sequence[str], importacao: str | None = None) -> list[str]:
-        """Enqueue the tasks that parse these appointments, as members of their import's batch."""
+        """Enqueue the tasks that parse the appointments in ``ids``. The tasks become members of their import's batch.
+        """
         if not ids:
             return []
         keys, calls = [f"agendamento:{id}" for id in ids], [(id,) for id in ids]

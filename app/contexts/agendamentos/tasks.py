@@ -100,8 +100,8 @@ class Normalizador:
         timeout: timedelta = timedelta(seconds=300),
         cifra: Encryption = PLAIN,
     ) -> None:
-        """Build the task. ``perguntavel`` names the parts of an appointment that may be sent to the model. ``cifra``
-        encrypts the documents.
+        """Build the parsing task. ``perguntavel`` names the parts of an appointment that may be sent to the language
+        model. ``cifra`` encrypts the documents.
         """
         self._cifra = cifra
         self._database = database
@@ -255,8 +255,8 @@ def _status(row: Mapping[str, Any], lido: _Lido, ligado: Ligado, *, is_last: boo
 
 
 def _is_known(row: Mapping[str, Any], lido: _Lido, status: StatusDaLeitura) -> bool:
-    """Return whether the row already stores this partial result. Thanks to this check, a task that waits for the model
-    several times stores its partial result only once.
+    """Return whether an appointment's row already contains a partial result. Thanks to this check, a task that waits
+    for the model several times stores its partial result only once.
     """
     kept = (row["normalization_status"], row["endereco_normalizado"], row["documento_normalizado"])
     return lido.espera is not None and kept == (status.value, lido.endereco, lido.documento)

@@ -243,8 +243,8 @@ class Conversas:
         )
 
     async def ecos(self, reading: Reading, telefone: str, conteudo_hash: str, *, since: datetime) -> Sequence[EcoVisto]:
-        """Return the gateway's reports that this text was sent to this number. Such a report proves that a send
-        succeeded even though its answer was lost.
+        """Return the gateway's reports that a message with the given text hash was sent to a phone number. Such a
+        report proves that a send succeeded even though its answer was lost.
         """
         rows = await reading.all(self._queries.echoes, chave=chave(telefone), hash=conteudo_hash, since=since)
         return [
@@ -318,7 +318,7 @@ class Conversas:
     async def remover_numero(
         self, transaction: Transaction, telefone: str, *, origem: str, now: datetime
     ) -> tuple[str | None, int]:
-        """Delete the personal data of the doctor who has this number, and block the number permanently."""
+        """Delete the personal data of the doctor with a given phone number, and block the number permanently."""
         await self._note(transaction, "removal", telefone, now)
         cliente_id = await self._doctor(transaction, telefone)
         cancelled = await self._stop_here(transaction, cliente_id, telefone, origem=origem, nome=None, now=now)
@@ -328,7 +328,7 @@ class Conversas:
         return cliente_id, cancelled
 
     async def remover(self, transaction: Transaction, cliente_id: str, *, now: datetime) -> bool:
-        """Delete a person's name, documents and texts. The phone number is kept, so that the number stays blocked."""
+        """Delete a doctor's name, documents and texts. The phone number is kept, so that the number stays blocked."""
         if not await transaction.run(self._queries.remove_doctor, cliente_id=cliente_id, now=now):
             return False
         await self._mensagens.cancelar(transaction, cliente_id, outcome=REMOVED, reason="removal", now=now)

@@ -49,8 +49,8 @@ class MessageJobs:
         zone: ZoneInfo,
         clock: Clock,
     ) -> None:
-        """Build the jobs. ``send`` processes due messages and returns their number. ``rescue`` releases messages that a
-        dead worker had claimed.
+        """Build the jobs for the send queue. ``send`` processes due messages and returns their number. ``rescue``
+        releases messages that a dead worker had claimed.
         """
         self._database = database
         self._registro = registro

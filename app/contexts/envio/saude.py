@@ -87,7 +87,7 @@ class MedidasDaFila:
 
 
 def alertas(medidas: MedidasDaFila) -> Iterator[tuple[Severity, str]]:
-    """Yield a severity and a text for each exceeded threshold."""
+    """Yield a severity and a text for each threshold of the send queue that is exceeded."""
     limits = THRESHOLDS
     if not medidas.pausada:
         yield from _backlog_alerts(medidas)
@@ -163,8 +163,8 @@ class SaudeDaFila:
         now: Now,
         local: Callable[[datetime], datetime],
     ) -> None:
-        """Build the health check. ``pulse`` reads the engine's measures of this queue. ``local`` converts an instant to
-        the local time zone.
+        """Build the health check of the send queue. ``pulse`` reads the engine's measures of the queue. ``local``
+        converts an instant to the local time zone.
         """
         self._pulse = pulse
         self._database = database

@@ -115,7 +115,8 @@ class CanalWhatsApp:
     async def _find_earlier_send(
         self, fatos: Fatos, hash: str, chips: Sequence[Emissor]
     ) -> Lembrada | SemProva | Snooze | None:
-        """Search for the message at the gateway, because any chip may have sent it before the database was restored.
+        """Search for a queued message at the gateway, because any chip may have sent it before the database was
+        restored.
 
         A message that was queued before this process started waits until the gateway answers. After a restore that lost
         sent messages, a message is sent only if the gateway proves that it was not sent earlier; otherwise an operator
@@ -178,8 +179,9 @@ class CanalWhatsApp:
         return Ausente() if await self._remembers(instance, doubt.since) else Incerta(FORGETS())
 
     async def _remembers(self, instance: str, before: datetime) -> bool:
-        """Return whether the gateway still has the last message that this instance sent before the given instant. If
-        that message is missing, the gateway deletes messages, so the absence of another message proves nothing.
+        """Return whether the gateway still has the last message that a chip's instance sent before the instant
+        ``before``. If that message is missing, the gateway deletes messages, so the absence of another message proves
+        nothing.
         """
         witness = await self.registro.witness(self.database, instance, before=before, since=before - REMEMBERED)
         if witness is None:

@@ -61,7 +61,9 @@ class Anuncios:
         clock: Clock,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
-        """Build the service. ``wake`` is called after messages are queued, so that a worker sends them."""
+        """Build the service that offers vacancies. ``wake`` is called after messages are queued, so that a worker sends
+        them.
+        """
         self._database = database
         self._candidatos = candidatos
         self._fila = fila
@@ -102,7 +104,7 @@ class Anuncios:
     async def anunciar_aos_melhores(
         self, id: str, quantos: int, *, por: str, gatilho: str | None = None
     ) -> Anuncio | Resposta:
-        """Offer the vacancy to the best ``quantos`` candidates."""
+        """Offer the vacancy to the best candidates, at most ``quantos`` of them."""
         best = await self._candidatos.candidatos(id, quantos)
         return await self.anunciar(id, [each.cliente_id for each in best], por=por, gatilho=gatilho)
 

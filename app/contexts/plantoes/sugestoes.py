@@ -39,7 +39,7 @@ def suggestion_queries(dialect: Dialect) -> SuggestionQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VagasAbertas:
-    """The vacancies that were open when they were read, earliest shift first."""
+    """The vacancies that were open at the time of reading, earliest shift first."""
 
     vagas: Sequence[Row]
     nomes: Nomes

@@ -19,7 +19,9 @@ OFERTA: Final = (
 
 
 def oferta(nome: str | None, vaga: Row | Mapping[str, Any]) -> str:
-    """Write the offer for one doctor. ``vaga`` includes the names of its hospital, speciality and period."""
+    """Write the message that offers a vacancy to one doctor. ``vaga`` includes the names of its hospital, speciality
+    and period.
+    """
     return OFERTA.format(nome=chamado(nome), fatos=fatos_da_vaga(vaga))
 
 

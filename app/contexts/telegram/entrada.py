@@ -96,8 +96,8 @@ class Entrada:
                 await transaction.one(self._queries.wake)
 
     async def guardar_historico(self, transaction: Transaction, conta: str, mensagens: Sequence[MensagemVista]) -> int:
-        """Store a chat's old messages, and return how many were new. They are not answered, but opt-outs in them apply,
-        and their authors are linked to their phone numbers.
+        """Store a chat's old messages, and return how many were new. Julia does not answer old messages, but opt-outs
+        in them apply, and their authors are linked to their phone numbers.
         """
         new = 0
         for seen in mensagens:

@@ -67,8 +67,8 @@ class SessionQueries:
 
 class Sessoes:
     def __init__(self, database: Database, cifra: Cifra, clock: Clock, dono: str) -> None:
-        """Create the store. ``dono`` identifies this process as an owner of sessions; ``batuta.kernel.make_owner``
-        creates it.
+        """Create the store of Telegram sessions. ``dono`` identifies this process as an owner of sessions;
+        ``batuta.kernel.make_owner`` creates it.
         """
         self._database = database
         self._cifra = cifra

@@ -94,8 +94,8 @@ def decidir(
 
 
 def _nomeadas(alvos: Sequence[Alvo], abertas: Sequence[VagaAberta], autor: str | None) -> DecisaoDoFechamento:
-    """Close the vacancies that the notice names, if its author also offered them. If another author offered a matching
-    vacancy, an operator decides.
+    """Decide to close the vacancies that a closing notice names, if its author also offered them. If another author
+    offered a matching vacancy, leave the decision to an operator.
     """
     own = {each.id for each in abertas if _is_own(each, autor)}
     closed: list[str] = []
@@ -114,8 +114,8 @@ def _nomeadas(alvos: Sequence[Alvo], abertas: Sequence[VagaAberta], autor: str |
 def _citada(
     fechamento: Fechamento, alvos: Sequence[Alvo], answered: Sequence[VagaAberta], autor: str | None
 ) -> DecisaoDoFechamento:
-    """Close the vacancies in the offer to which the notice replies. If another author wrote the offer, or if it is
-    unclear which of its vacancies match the notice, an operator decides.
+    """Decide to close the vacancies in the offer to which a closing notice replies. If another author wrote the offer,
+    or if it is unclear which of its vacancies match the notice, leave the decision to an operator.
     """
     meant = _ids(each for each in answered if any(alvo.fits(each) for alvo in alvos))
     everything = _ids(answered)[:MOST]
@@ -134,6 +134,5 @@ def _is_own(aberta: VagaAberta, autor: str | None) -> bool:
 
 
 def _ids(abertas: Iterable[VagaAberta]) -> tuple[str, ...]:
-    """Return the ids of vacancies without repetitions, because several messages in a group may offer the same vacancy.
-    """
+    """Return the ids of vacancies without repetitions. Several messages in a group may offer the same vacancy."""
     return tuple(dict.fromkeys(each.id for each in abertas))

@@ -186,7 +186,9 @@ class Fechamentos:
     async def _close(
         self, transaction: Transaction, vagas: Sequence[str], by: str, how: str | None, because: str, now: datetime
     ) -> tuple[str, ...]:
-        """Close each open vacancy, and reject each vacancy in review. Return the ids of the changed vacancies."""
+        """Close those vacancies in ``vagas`` that are open, and reject those in review. Return the ids of the changed
+        vacancies.
+        """
         closed = []
         for id in vagas:
             waited = await transaction.run(self._queries.reject, id=id, por=by, now=now)
@@ -253,8 +255,8 @@ class Fechamentos:
         )
 
     async def _hospital(self, nome: str, cidade: str | None, uf: str | None, regiao: str | None) -> str:
-        """Return the id of the hospital with this name. If the name is unknown or ambiguous, return an id that matches
-        no vacancy.
+        """Return the id of the hospital that a closing notice names. If the name is unknown or ambiguous, return an id
+        that matches no vacancy.
         """
         found = await self._dicionario.achar(nome, cidade, uf, regiao)
         return found.id if found.id is not None and found.como in ("alias", "semelhante") else _UNKNOWN

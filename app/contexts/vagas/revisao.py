@@ -179,7 +179,9 @@ class Revisao:
     async def _apply_correction(
         self, transaction: Transaction, vaga: dict[str, Any], correcao: Correcao, por: str, now: datetime
     ) -> Decidida:
-        """Apply the author's correction to the vacancy from the earlier offer."""
+        """Apply an author's correction that an operator approved, with the operator's own changes, to the vacancy from
+        the earlier offer.
+        """
         id = str(vaga["id"])
         vaga |= {name: said for name in CAMPOS if (said := getattr(correcao, name)) is not None}
         vacancy = await self._vagas.retificacoes.aprovar(transaction, vaga, por=por, now=now)

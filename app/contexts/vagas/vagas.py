@@ -147,8 +147,8 @@ class Vagas:
         return Writes(((self.queries.judged, judged), *made, *free))
 
     async def _add_source_of(self, vaga: Row, principal: str, now: datetime) -> Done:
-        """Store the message as another source of the principal, which is the first extracted vacancy with the same key.
-        If both have the same author, the message may correct the principal.
+        """Store a duplicate's message as another source of the principal, which is the first extracted vacancy with the
+        same deduplication key. If both have the same author, the message may correct the principal.
         """
         repeats = (self.queries.repeats, {"id": vaga["id"], "principal": principal, "now": now})
         review = (self.queries.send_to_review, {"id": vaga["id"], "now": now})
@@ -208,8 +208,8 @@ class Vagas:
         return {row["id"]: row for row in await self._database.all(self.queries.vagas, ids=AsJson(list(ids)))}
 
     async def _take_keys(self, asked: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], str]:
-        """Claim deduplication keys, and return the id of the vacancy that owns each key. If several vacancies in the
-        batch have the same key, the first one gets it.
+        """Claim deduplication keys for extracted vacancies, and return the id of the vacancy that owns each key. If
+        several vacancies in the batch have the same key, the first one gets it.
         """
         first: dict[str, str] = {}
         for hash, vaga in asked:

@@ -203,7 +203,7 @@ def papeis(texto: str) -> Iterator[Papel]:
     """Yield every number in a text, and the kinds of document that the number may be. The text must have been
     normalised by ``limpo``.
 
-    ``verificacao`` uses the same kinds to check the language model's answer.
+    The module ``verificacao`` uses these kinds to check the language model's answer.
     """
     tokens, now = list(_tokens(texto)), _Estado()
     never = [found.span() for found in _NEVER.finditer(texto)]

@@ -189,7 +189,9 @@ def _match_mistyped(words: list[str], uf: str | None) -> Cidade | None:
 
 
 def _prefer(found: Iterable[Cidade], uf: str | None) -> Cidade | None:
-    """Return the first city in the given state. If none of the cities is in that state, return the first city."""
+    """Choose one of several municipalities: the first one in the given state or, if none is in that state, the first
+    one.
+    """
     every = list(found)
     return next((each for each in every if each.uf == uf), every[0] if every else None)
 

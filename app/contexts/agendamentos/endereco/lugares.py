@@ -90,7 +90,7 @@ def _kind(words: Sequence[str], cities: Sequence[Cidade], written: set[str]) -> 
 
 def _state_or_city(nome: _Nome, found: Sequence[_Nome], planas: Sequence[str], written: frozenset[str]) -> str:
     """Decide whether "São Paulo" or "Rio de Janeiro" names the city or the state, and return the kind of name
-    (``_KINDS``). After the name of a city in that state, it names the state.
+    (``_KINDS``). After the name of a city in that state, the name means the state.
     """
     uf = _STATES[tuple(planas[nome.inicio : nome.fim])]
     if uf in written:

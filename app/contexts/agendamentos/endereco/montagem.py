@@ -243,8 +243,8 @@ def _repair_city(lidas: Sequence[Palavra], labels: list[str]) -> None:
 
 
 def _parts(lidas: Sequence[Palavra], etiquetas: str, label: str) -> list[tuple[int, int]]:
-    """Return the start and the end of each sequence of adjacent words that have this label. A strong separator, such as
-    a comma, also ends a sequence.
+    """Return the start and the end of each sequence of adjacent words with the label ``label``. A strong separator,
+    such as a comma, also ends a sequence.
     """
     if label not in etiquetas:
         return []

@@ -288,8 +288,9 @@ def _later(spans: Sequence[str]) -> tuple[list[int], list[int]]:
 
 
 def indice(pesos: Mapping[str, int], tipo: str) -> list[tuple[Callable[[Chave], object], dict[object, int]]]:
-    """Return the features of one kind of key. Each feature is a pair: a function that extracts the feature's facts from
-    a key, and a dictionary with the weight of each combination of facts.
+    """Return the features of one kind of key (a list of facts about a word in an address). Each feature is a pair: a
+    function that extracts the feature's facts from a key, and a dictionary with the weight of each combination of
+    facts.
     """
     found: list[tuple[Callable[[Chave], object], dict[object, int]]] = []
     for prefix, places in _NAMES[tipo]:
@@ -307,7 +308,9 @@ def _fact(said: str) -> object:
 
 
 def tracos(chave: Chave) -> Iterator[str]:
-    """Yield the names of a key's features, as written in the weights file."""
+    """Yield the names of the features of a key (a list of facts about a word in an address), as written in the weights
+    file.
+    """
     said = [*map(str, chave)]
     for prefix, places in _NAMES[said[0]]:
         yield prefix + "\t".join([said[each] for each in places])

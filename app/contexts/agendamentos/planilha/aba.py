@@ -115,7 +115,7 @@ class Aba:
 
 
 class Aspecto(IntEnum):
-    """How closely a sheet resembles a list of appointments. A smaller value means a closer resemblance."""
+    """Measure of how closely a sheet resembles a list of appointments. A smaller value means a closer resemblance."""
 
     DE_AGENDAMENTOS = 0
     DE_PACIENTES = 1  # one required column is missing

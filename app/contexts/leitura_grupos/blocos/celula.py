@@ -216,7 +216,7 @@ _LETRAS = {"d": "SD", "n": "SN", "m": "manhã", "t": "tarde", "dn": "SD e SN"}
 
 
 def _turno(linha: Linha) -> Linha:
-    """Replace a single letter that denotes a shift with the usual abbreviation: "D" becomes "SD"."""
+    """Replace a single letter that denotes a shift with the usual abbreviation: "D" becomes "SD" (day shift)."""
     letters = re.findall(r"[a-z]+", linha.plano)
     if letters and all(each in _LETRAS for each in letters) and not re.search(r"\d", linha.plano):
         return dito(" e ".join(_LETRAS[each] for each in letters), linha)

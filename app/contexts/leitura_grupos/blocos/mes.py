@@ -317,8 +317,8 @@ def _precos_por_dia(line: Linha, months: Mapping[int, int]) -> Linha:
 
 
 def _dias(plano: str, has_month: bool) -> tuple[int, int, str] | None:
-    """Return the part of the line that has days without a month, and the kind of line (``turno``, ``semana`` or
-    ``lista``). Return None if the line has no such days.
+    """Return the part of the line that has days without a month, and how the line states them: before a shift
+    (``turno``), next to a weekday (``semana``) or in a list (``lista``). Return None if the line has no such days.
     """
     if _ALGARISMO.search(plano) is None:
         return None

@@ -1,7 +1,8 @@
-"""Find vacancies that their own message contradicts, so that a person decides about them: prices for another kind of day,
-words for a taken shift, alternative places, combinations of several lists, and other stated numbers of shifts.
+"""Find vacancies that their own message contradicts, so that a person decides about them: prices for another kind of
+day, words for a taken shift, alternative places, combinations of several lists, and other stated numbers of shifts.
 
-These are fixed rules rather than features of the model, because they are too rare in the labelled messages.
+These contradictions are fixed rules rather than features of the model, because each of them is too rare in the labelled
+messages.
 """
 
 import re
@@ -53,7 +54,7 @@ _COUNT = re.compile(
 
 
 def contraditorias(folha: Folha, vagas: Sequence[VagaLida]) -> frozenset[int]:
-    """Return the indexes of the vacancies that their own message contradicts.
+    """Return the indexes of the vacancies that their own message contradicts. Each of these facts is a contradiction:
 
     - The words next to a vacancy's price name another kind of day: the vacancy is on a Tuesday, but its price is for
       "feriado" (holiday).
@@ -105,7 +106,7 @@ def _de_outro_preco(folha: Folha, vagas: Sequence[VagaLida]) -> Iterator[int]:
 
 
 def _tipos_do_preco(folha: Folha, price: Preco) -> set[str]:
-    """Return the kinds of days that the words next to a price name."""
+    """Return the kinds of days, such as holidays, to which the words next to a price refer."""
     plano = folha.texto.plano
     said = (_KIND_BEFORE.search(plano, max(0, price.inicio - 30), price.inicio), _KIND_AFTER.match(plano, price.fim))
     return {str(each.lastgroup) for each in said if each is not None}
@@ -139,7 +140,9 @@ def _is_alternative(folha: Folha, vaga: VagaLida) -> bool:
 
 
 def _antes_dos_escritos(folha: Folha, vagas: Sequence[VagaLida]) -> Iterator[int]:
-    """Yield the vacancies whose day only a weekday names, if all days that are written as dates are in later weeks."""
+    """Yield the vacancies whose day is stated only by a weekday, if all days that are written as dates are in later
+    weeks.
+    """
     written = [day.data for each in folha.dias[:200] if not each.solto and not each.semana for day in each.dias]
     first = min(written, default=None)
     for at, each in enumerate(vagas):

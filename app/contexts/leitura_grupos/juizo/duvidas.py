@@ -1,7 +1,8 @@
 """Find reasons to doubt a message or a place name, so that a person decides about its vacancies. Such reasons are names
 that may be cut, joined or part of a longer name, quoted messages, and exceptions in prices.
 
-These reasons are fixed rules rather than features of the model, because they are too rare in the labelled messages.
+These reasons are fixed rules rather than features of the model, because each of them is too rare in the labelled
+messages.
 """
 
 import re
@@ -153,8 +154,8 @@ def _tem_preco_incerto(folha: Folha) -> bool:
 
 
 def sem_maiusculas(folha: Folha) -> frozenset[str]:
-    """Return the place names that were found by their shape and have no capitals. The position where such a name ends
-    is only a guess.
+    """Return the place names without capitals that are missing from the vocabulary and were found by their form
+    ("hospital …"). The position where such a name ends is only a guess.
     """
     return frozenset(
         each.nome
@@ -185,9 +186,9 @@ def _inicios(folha: Folha) -> frozenset[int]:
 
 
 def _is_open(folha: Folha, place: Lugar, read: frozenset[int]) -> bool:
-    """Return whether the end of a place name is unclear. This concerns only names that were found by their shape. The
-    end is unclear if the name has no capitals, or if the next word neither belongs to a recognised field nor usually
-    ends a name.
+    """Return whether the end of a place name is unclear, for a name that was found by its form ("hospital …"). The end
+    is unclear if the name has no capitals, or if the next word neither belongs to a recognised field nor usually ends a
+    name.
     """
     if place.confianca == 1.0:
         return False
@@ -199,7 +200,7 @@ def _is_open(folha: Folha, place: Lugar, read: frozenset[int]) -> bool:
 
 
 def _vizinhas(folha: Folha, place: Lugar, starts: dict[int, Palavra], ends: dict[int, Palavra]) -> Iterator[Palavra]:
-    """Yield the words directly before and after a name. A word that a rule matched is omitted."""
+    """Yield the words directly before and after a place name. A word that a rule matched is omitted."""
     plano = folha.texto.plano
     link = _LINK.match(plano, place.fim)
     if link is not None and (after := starts.get(link.end())) is not None:
@@ -216,8 +217,8 @@ def _is_capital(texto: Texto, word: Palavra) -> bool:
 
 
 def _is_joined(folha: Folha, place: Lugar) -> bool:
-    """Return whether a place name may be two names: it contains a second word such as "hospital", ends with initials or
-    with a town, or has many words. Only names that were found by their shape are checked.
+    """Return whether a place name that was found by its form ("Hospital …") may be two names: it contains a second word
+    such as "hospital", ends with initials or with a town, or has many words.
     """
     if place.confianca == 1.0:
         return False

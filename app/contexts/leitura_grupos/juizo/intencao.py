@@ -57,8 +57,8 @@ class Juizo:
 
 
 def julgar(texto: Texto, found: list[Sinal], count: Counter[str], folha: Folha, montagem: Montagem) -> Juizo:
-    """Return the category of a message. ``folha`` and ``montagem`` must not contain sentences in which the author asks
-    for a shift. ``count`` is the number of signals of each kind.
+    """Return the category of a message. ``folha`` (the recognised fields) and ``montagem`` (the vacancies) must exclude
+    sentences in which the author asks for a shift. ``count`` is the number of signals of each kind.
     """
     if (nothing := _sem_palavras(texto)) is not None:
         return Juizo(Categoria.OUTRO, 0.95, nothing)

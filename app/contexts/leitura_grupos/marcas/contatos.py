@@ -198,8 +198,8 @@ class _Nomes:
         return self._nome(words)
 
     def _is_number(self, word: Palavra) -> bool:
-        """Return whether a word is part of the phone number. A price directly before the phone number is not part of
-        it.
+        """Return whether a word is part of a contact's phone number. A price directly before the phone number is not
+        part of it.
         """
         return word.texto.isdigit() and self._livre[word.inicio : word.fim] == word.texto
 
@@ -227,8 +227,8 @@ class _Nomes:
         )
 
     def _lower_line(self, word: Palavra) -> bool:
-        """Return whether the line that contains the word has no capitals. A name on such a line may lack a capital,
-        too.
+        """Return whether the line that contains a word has no capitals. A contact's name on such a line may lack a
+        capital, too.
         """
         start = self._texto.plano.rfind("\n", 0, word.inicio) + 1
         end = self._texto.plano.find("\n", word.fim)

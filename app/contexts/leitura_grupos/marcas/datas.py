@@ -317,8 +317,8 @@ class Calendario:
         return Dias(elements[0].inicio, elements[-1].fim, kept, passou=passed)
 
     def _data(self, elements: tuple[_Elemento, ...], place: int) -> date | None:
-        """Return the date of one element of a list. A day without a month takes the next element's month. If the next
-        element has no month either, the day takes the previous element's month.
+        """Return the date of one day in a list of days. A day without a month takes the month of the next day that has
+        one or, if there is none, of the previous day that has one.
         """
         each = elements[place]
         month, year = each.mes, each.ano

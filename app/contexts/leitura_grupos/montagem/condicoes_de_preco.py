@@ -218,7 +218,9 @@ def _lado_a_lado(folha: Folha, candidates: Sequence[Marca], held: dict[int, list
 
 
 def _par(folha: Folha, candidates: Sequence[Marca], one: Preco, two: Preco) -> tuple[Marca, Marca] | None:
-    """Return the two adjacent conditions directly before or directly after two adjacent prices."""
+    """Return the two adjacent conditions, such as "semana/fds", directly before or directly after two adjacent prices.
+    Return None if there are none.
+    """
     plano = folha.livre
     if not _NEXT_TO.fullmatch(plano, one.fim, two.inicio):
         return None
@@ -238,7 +240,8 @@ def _par(folha: Folha, candidates: Sequence[Marca], one: Preco, two: Preco) -> t
 
 
 def _enumerados(folha: Folha, marks: Sequence[Marca]) -> list[Turno]:
-    """Return the other shifts that are listed before a price: in "SD e SN 2.000" the price applies to SD too."""
+    """Return the other shifts in a list of shifts before a price: in "SD e SN 2.000" the price of SN applies to SD too.
+    """
     found: list[Turno] = []
     for each in marks:
         at = bisect_left(folha.turnos, each.inicio, key=lambda turno: turno.inicio) if isinstance(each, Turno) else 0
@@ -287,7 +290,7 @@ def _em_listas(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[M
 
 
 def _sem_sobrepostas(marks: Sequence[Marca]) -> list[Marca]:
-    """Remove the conditions that are inside another condition: "dia" in "dia útil"."""
+    """Remove the conditions of prices that are inside another condition, such as "dia" in "dia útil" (workday)."""
     kept: list[Marca] = []
     for each in sorted(marks, key=lambda mark: (mark.inicio, -mark.fim)):
         if not kept or each.fim > kept[-1].fim or each.inicio == kept[-1].inicio:
@@ -375,7 +378,9 @@ def _com_cabeca(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[
 
 
 def _vizinhas(each: Marca, others: Sequence[Marca]) -> Sequence[Marca]:
-    """Return the marks that may occur between a condition and its price: "domingo" in "feriado e domingo 1.800"."""
+    """Return the other conditions that may stand between a condition and its price, such as "domingo" in "feriado e
+    domingo 1.800".
+    """
     if isinstance(each, Area):
         return [other for other in others if isinstance(other, Turno)]
     if isinstance(each, Turno):

@@ -172,8 +172,8 @@ def _bloco(start: int, end: int, days: Dias | None, parts: Sequence[Sequence[Mar
 def _partida(
     plano: str, start: int, end: int, runs: list[Dias], parts: Sequence[Sequence[Marca]], rules: dict[int, Regra]
 ) -> list[Bloco]:
-    """Split a line into one block for each sequence of days. Each block gets the shifts, prices and places next to its
-    days. A value that occurs once on the line applies to all blocks.
+    """Split a line into blocks, one for each sequence of days. Each block gets the shifts, prices and places next to
+    its days. A value that occurs once on the line applies to all blocks.
     """
     if len(runs) == 1:
         return [_bloco(start, end, runs[0], parts, rules)]

@@ -319,7 +319,9 @@ class _Montador:
         return self._blocos[place - 1].turnos
 
     def _distintos(self, marks: Sequence[Turno]) -> list[_Turno]:
-        """Return one shift per period. If a period is mentioned with and without hours, use the mention with hours."""
+        """Return one shift for each period (such as day or night). If a period is mentioned with and without hours, use
+        the mention with hours.
+        """
         length = next((each.horas for each in marks if each.horas), None) or self._duracao
         shifts = [_lido(each, length) for each in marks if each.periodo or each.das]
         found: dict[Periodo, _Turno] = {}
@@ -492,7 +494,9 @@ class _Montador:
         )
 
     def _unico_valor(self, shift: _Turno, rules: Sequence[Regra]) -> _Valor:
-        """Return the price if all ``rules`` have the same price. Several prices would be ambiguous."""
+        """Return the price of an incomplete vacancy if all ``rules`` have the same price. Several prices would be
+        ambiguous.
+        """
         if len({rule.preco.reais for rule in rules[:50]}) == 1:
             preco = rules[0].preco
             return self._campo(por_plantao(preco, shift.horas), preco), self._campo(ValorTipo.FIXO, preco)
@@ -531,8 +535,8 @@ class _Montador:
         return None, None if agreed is None else self._campo(ValorTipo.A_COMBINAR, agreed), SEM_PRECO, 0
 
     def _escopos(self, place: int, block: Bloco) -> Iterator[Sequence[Regra]]:
-        """Yield price rules from the narrowest to the widest scope: the vacancy's line, the hospital's line, the
-        section, the message, and finally the only price in the message.
+        """Yield the prices of each scope, from the narrowest to the widest: the vacancy's line, the hospital's line,
+        the section, the message, and finally the only price in the message.
         """
         # A missing scope is yielded as an empty one, so that the index of a scope is its distance.
         yield block.regras

@@ -80,8 +80,8 @@ class Fechadas:
         return any(_OPEN.search(line) for line in lines) or any(_TICK_ENDS.search(line) for line in lines)
 
     def _secoes_fechadas(self) -> set[int]:
-        """Return the blocks below a heading such as "PREENCHIDAS:" (taken), up to the next heading. If the message's
-        headline says that everything is taken, return all blocks.
+        """Return the indexes of the message's blocks below a heading such as "PREENCHIDAS:" (taken), up to the next
+        heading. If the message's headline says that everything is taken, return the indexes of all blocks.
         """
         if not self._folha.fechados:
             return set()

@@ -12,8 +12,8 @@ T = TypeVar("T")
 
 
 class Planta:
-    """A message's layout: the section of each block, and the first block with days in the message and in
-    each section.
+    """A message's layout: the section to which each block (a line or a part of a line) belongs, and the first block
+    with days in the message and in each section.
     """
 
     __slots__ = ("blocos", "primeiro_dia", "primeiros_dias", "secoes")
@@ -49,8 +49,8 @@ class Onde(Generic[T]):
         self.soltos = [each for place in self._soltos for each in self._ditos[place]]
 
     def de(self, place: int, *, segue: bool = False) -> list[T]:
-        """Return the block's marks. If the block has none, return the marks of the nearest heading above it, of a note
-        after it, or of a neighbouring block.
+        """Return the marks (such as places or prices) that apply to a block of the message: the block's own marks or,
+        if it has none, those of the nearest heading above it, of a note after it, or of a neighbouring block.
 
         ``segue`` means that marks on an earlier line with days also apply to later lines, as a hospital's name does.
         """
@@ -65,8 +65,8 @@ class Onde(Generic[T]):
         return self._perto(place) if at is None else at
 
     def secao(self, place: int) -> list[T]:
-        """Return the marks of the nearest block without days: above the block if ``encabeca`` is set, otherwise below
-        it. Adjacent blocks without days are included.
+        """Return the marks (such as places or prices) of the nearest block without days: above the block ``place`` if
+        ``encabeca`` is set, otherwise below it. Adjacent blocks without days are included.
         """
         at = _antes(self._soltos, place) if self.encabeca else _depois(self._soltos, place)
         if at is None:

@@ -74,7 +74,7 @@ def _dar(blocos: Sequence[Bloco], rules: Sequence[list[Regra]], groups: Sequence
 
 
 class ComPeriodo(Protocol):
-    """A shift with its period."""
+    """A shift whose period, such as day or night, is known."""
 
     @property
     def periodo(self) -> Periodo: ...

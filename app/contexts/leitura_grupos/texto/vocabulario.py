@@ -186,13 +186,13 @@ def palavras() -> Mapping[str, Any]:
 
 @cache
 def palavras_soltas(name: str) -> frozenset[str]:
-    """Return the single words in a word list whose lines contain several words each."""
+    """Return the single words of a word list, each line of which contains several words."""
     return frozenset(word for line in palavras()[name] for word in line.split())
 
 
 @cache
 def frases(*names: str) -> Frases[str]:
-    """Return one tree with the phrases from the named lists. A phrase's value is the name of its list."""
+    """Return one tree with the phrases from the word lists in ``names``. A phrase's value is the name of its list."""
     tree = Frases[str]()
     for name in names:
         listed: Any = palavras()
