@@ -260,7 +260,7 @@ class Conversas:
         ]
 
     async def conversa(self, transaction: Transaction, cliente_id: str, chip_id: str | None, *, now: datetime) -> str:
-        """Return the open conversation with this doctor. If the doctor has none, open one."""
+        """Return the open conversation with a doctor. If the doctor has none, open one."""
         return str((await self._open_conversation(transaction, cliente_id, chip_id, now))["id"])
 
     async def telefone_de(self, transaction: Transaction, quem: Address, *, now: datetime) -> str | None:

@@ -218,7 +218,7 @@ def decidir_cancelamento(vaga: SituacaoDaVaga, *, motivo: MotivoDaCancelada) -> 
 
 
 def motivos_possiveis(status: StatusDaVaga) -> list[MotivoDaCancelada]:
-    """Return the reasons that an operator may give to cancel a vacancy with this status."""
+    """Return the reasons that an operator may give to cancel a vacancy with a given status."""
     return [motivo for motivo in MotivoDaCancelada if status not in PROCURA or motivo not in DE_PLANTAO_RESERVADO]
 
 

@@ -57,7 +57,9 @@ class Arquivos:
 
 
 def arquivo_de(nome: str, mime: str, conteudo: bytes, texto: str) -> Arquivo:
-    """Return a file to send with this text. Raises ArquivoRecusado if Telegram would refuse the file or the text."""
+    """Return a file to send with a message's text. Raises ArquivoRecusado if Telegram would refuse the file or the
+    text.
+    """
     if not 0 < len(conteudo) <= LARGEST_FILE or len(texto) > LONGEST_CAPTION:
         raise ArquivoRecusado(nome=nome[:LONGEST_NAME], most=LARGEST_FILE // 1024 // 1024, longest=LONGEST_CAPTION)
     # A client may send a path, so only its last part is used.

@@ -109,8 +109,10 @@ def circuit_of(conta: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanalTelegram:
-    """Sends each queued message through the Telegram account that is assigned to the message. ``since`` is the time at
-    which this process opened its database: older messages may already have been sent before a restore.
+    """Sends each queued message through the Telegram account that is assigned to the message.
+
+    ``since`` is the time at which this process opened its database. A message that was queued earlier may already have
+    been sent before a restore of the database.
     """
 
     database: Database

@@ -78,7 +78,7 @@ class Contas:
         return self._database.where
 
     async def adicionar(self, nome: str, *, telefone: str | None = None, usuario_id: int | None = None, by: str) -> str:
-        """Add an account, or reactivate the account that has this name. Return its id.
+        """Add a Telegram account, or reactivate the account with the name ``nome``. Return its id.
 
         If the name is in use for a different Telegram user, the old account is marked as removed and keeps its
         messages. Two users cannot share an account, because Telegram numbers each user's messages from 1.
@@ -113,7 +113,7 @@ class Contas:
         ]
 
     async def conta(self, nome: str) -> str:
-        """Return the id of the account with this name or id."""
+        """Return the id of the Telegram account with a given name or id."""
         row = await self._database.one(self._queries.account, nome=nome)
         if row is None:
             raise SemConta(nome=nome)

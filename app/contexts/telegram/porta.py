@@ -270,9 +270,7 @@ class AlreadySent:
 
 @dataclass(frozen=True, slots=True)
 class Feito:
-    """Answer to a request that edits, deletes or marks a message as read: the request succeeded. Repeating the request
-    is harmless.
-    """
+    """Answer: the requested edit, deletion or read mark of a message was made. Repeating the request is harmless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -152,7 +152,9 @@ class Tarefas:
         await transaction.run(queries.progress, **key, cursor=page.ate, lidas=len(page.mensagens), novas=new)
 
     async def agir(self, lease: Lease) -> Outcome:
-        """Edit a message, delete it, mark it as read, or queue it for forwarding."""
+        """Perform a queued action on a Telegram message: edit it, delete it, mark it as read, or queue it for
+        forwarding.
+        """
         row, conta, acao = lease.row, str(lease.row["conta_id"]), Acao(lease.row["acao"])
         linha = await self._ready(conta, _METODOS[acao])
         if isinstance(linha, Snooze):

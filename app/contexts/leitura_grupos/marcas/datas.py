@@ -340,8 +340,8 @@ class Calendario:
         return self._dia_solto(each) if month is None else self._ano(each.dia, month, year)
 
     def _dia_solto(self, each: _Elemento) -> date | None:
-        """Return the next date with this day of the month. If the text also names a weekday, and that date falls on
-        another weekday, try the other months that the message names: "segunda 07/09 e terça dia 8".
+        """Return the next date for a day that is stated without a month. If the text also names a weekday, and that
+        date falls on another weekday, try the other months that the message names: "segunda 07/09 e terça dia 8".
         """
         month = self.hoje.replace(day=1)
         if each.dia < self.hoje.day:
