@@ -341,6 +341,5 @@ def leitura_em_json(leitura: BatchProgress | None) -> dict[str, Any] | None:
 
 
 def _document(reparo: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a problem in a spreadsheet as a JSON object. ``aba`` (the sheet) is set only if several sheets were read.
-    """
+    """Return a problem in a spreadsheet as a JSON object. ``aba`` (the sheet) is set only if several sheets were read."""
     return {name: reparo[name] for name in ("aba", "linha", "coluna", "problema") if name in reparo}

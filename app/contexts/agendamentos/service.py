@@ -327,8 +327,7 @@ class Agendamentos:
             await transaction.run(self._queries.supersede, ids=AsJson(list(ids)))
 
     async def _enqueue(self, transaction: Transaction, ids: Sequence[str], importacao: str | None = None) -> list[str]:
-        """Enqueue the tasks that parse the appointments in ``ids``. The tasks become members of their import's batch.
-        """
+        """Enqueue the tasks that parse the appointments in ``ids``. The tasks become members of their import's batch."""
         if not ids:
             return []
         keys, calls = [f"agendamento:{id}" for id in ids], [(id,) for id in ids]

@@ -33,8 +33,7 @@ LONGEST_MOTIVO = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EcoVisto:
-    """An echo: a sent message that the gateway reported. ``fila_id`` is the id of its row in the send queue, or None.
-    """
+    """An echo: a sent message that the gateway reported. ``fila_id`` is the id of its row in the send queue, or None."""
 
     provider_message_id: str
     instance: str

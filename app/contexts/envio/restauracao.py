@@ -47,8 +47,7 @@ class RestoreQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaterFacts:
-    """Records of sent messages, opt-outs and removals in the replaced database that are newer than the restored backup.
-    """
+    """Records of sent messages, opt-outs and removals in the replaced database that are newer than the restored backup."""
 
     messages: Sequence[Row]
     people: Sequence[Row]

@@ -174,8 +174,7 @@ class Tarefas:
         return Done() if isinstance(done, Feito) else done
 
     async def _forward(self, lease: Lease, linha: Linha, peer: Peer) -> Outcome:
-        """Read the original of a message to forward, and queue the forward in the transaction that settles the action.
-        """
+        """Read the original of a message to forward, and queue the forward in the transaction that settles the action."""
         row, id = lease.row, lease.row["mensagem"]
         page = await self._call(
             linha,

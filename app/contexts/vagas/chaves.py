@@ -64,8 +64,7 @@ class Chaves:
         await self._take_key(transaction, heir["id"], heir["hash_dedup"], now)
 
     async def do_autor(self, transaction: Transaction, autor: str, now: datetime) -> None:
-        """Release the deduplication keys of the vacancies that were rejected at ``now``, when their author was blocked.
-        """
+        """Release the deduplication keys of the vacancies that were rejected at ``now``, when their author was blocked."""
         for row in await transaction.all(self._queries.refused, autor=autor, now=now):
             await self.recusada(transaction, row, now, mesmo_texto=True)
 

@@ -164,8 +164,7 @@ class Etiquetador:
         return [*done, *max(paths)[1]]
 
     def _margin(self, every: Sequence[Sequence[tuple[int, int]]], joins: Sequence[str], found: Sequence[int]) -> int:
-        """Return the smallest amount by which the score of an address's labels falls if the label of one word changes.
-        """
+        """Return the smallest amount by which the score of an address's labels falls if the label of one word changes."""
         least = _FAR
         last = len(found) - 1
         for place, scores in enumerate(every):

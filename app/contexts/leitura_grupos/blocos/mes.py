@@ -80,8 +80,7 @@ _ALGARISMO = re.compile(r"\d")
 
 @dataclass(frozen=True, slots=True)
 class Meses:
-    """The months and weeks that a message names. ``nomes`` maps the index of a line to the month that the line names.
-    """
+    """The months and weeks that a message names. ``nomes`` maps the index of a line to the month that the line names."""
 
     hoje: date
     linhas: Sequence[Linha]

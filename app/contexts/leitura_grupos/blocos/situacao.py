@@ -52,8 +52,7 @@ def _com_palavras(found: list[Linha], ends: list[re.Match[str] | None]) -> list[
 
 
 def _ultima(line: Linha) -> re.Match[str] | None:
-    """Return the last cell of a table row that contains a day or begins with a shift. Return None for any other line.
-    """
+    """Return the last cell of a table row that contains a day or begins with a shift. Return None for any other line."""
     text = line.texto.rstrip(" *_.")
     if len(text) > LONGA or _SINAIS.search(text) is None or (last := _ULTIMA.search(text)) is None:
         return None

@@ -103,9 +103,7 @@ def _is_name(texto: Texto, words: Sequence[Palavra], start: int, end: int) -> bo
 
 
 def _is_inside_a_name(texto: Texto, words: Sequence[Palavra], start: int) -> bool:
-    """Return whether the words before an alias make the alias part of another name: "Araucária" in "PS Parque
-    Araucária".
-    """
+    """Return whether the words before an alias make it part of a name, as "Araucária" in "PS Parque Araucária"."""
     heads = frases("lugares.cabecas")
     generic, ends, _ = listas()
     if heads.em(words, start) is not None:
@@ -395,8 +393,7 @@ class _Nomes:
         return bool(own) and not is_open and words[-1].texto not in _EPITHETS
 
     def _is_only_a_town(self, words: Sequence[Palavra], town: int) -> bool:
-        """Return whether the last words of a place's name are the name of its town, rather than a part of its own name.
-        """
+        """Return whether the last words of a place's name are the name of its town, rather than a part of its own name."""
         name = " ".join(word.texto for word in words[town:])
         own = {word.texto for word in words[1:town]} - self._generic - LINKS - palavras_soltas("descrevem_hospital")
         is_common = len(name) < 7 or name in palavras_soltas("cidades_em_nomes")

@@ -240,8 +240,7 @@ def _par(folha: Folha, candidates: Sequence[Marca], one: Preco, two: Preco) -> t
 
 
 def _enumerados(folha: Folha, marks: Sequence[Marca]) -> list[Turno]:
-    """Return the other shifts in a list of shifts before a price: in "SD e SN 2.000" the price of SN applies to SD too.
-    """
+    """Return the other shifts in a list of shifts before a price: in "SD e SN 2.000" the price of SN applies to SD too."""
     found: list[Turno] = []
     for each in marks:
         at = bisect_left(folha.turnos, each.inicio, key=lambda turno: turno.inicio) if isinstance(each, Turno) else 0
@@ -488,8 +487,7 @@ def _is_last_of_several(folha: Folha, price: Preco, mark: Marca) -> bool:
 
 
 def _has_day_before(folha: Folha, price: Preco, mark: Turno | Area) -> bool:
-    """Return whether a day precedes the condition of a price in the same sentence, with no other price between the two.
-    """
+    """Return whether a day precedes the condition of a price in the same sentence, with no other price between the two."""
     line, _ = linha_de(folha.texto.plano, mark.inicio)
     earlier = entre(folha.precos, line, min(mark.inicio, price.inicio))
     stop = folha.livre.rfind(". ", line, mark.inicio) + 1

@@ -59,8 +59,7 @@ def dia_fechado(folha: Folha, each: Dias, days: Sequence[Dias]) -> Dias | None:
 
 
 def sem_fds_repetido(folha: Folha, days: list[Dias]) -> list[Dias]:
-    """Remove the mention of the weekend if the message also names other days: "fim de semana: sábado SD, domingo SN".
-    """
+    """Remove the mention of the weekend if the message also names other days: "fim de semana: sábado SD, domingo SN"."""
     if len(days) < 2:
         return days
     named = [

@@ -267,9 +267,7 @@ class _Montador:
         return _fortes(self._blocos[at])
 
     def _ha_outro_lugar(self, place: int, below: int, own: Sequence[Lugar]) -> bool:
-        """Return whether the block ``below`` is part of a heading for another place: the last place named up to this
-        block is not in ``own``, and days follow the block.
-        """
+        """Return whether the block ``below`` is part of the heading of another place, and days follow it directly."""
         named = {each.nome for each in own}
         headings = [each for each in self._blocos[place + 1 : below + 1] if each.lugares]
         follows = self._blocos[below + 1 : below + 2]
@@ -309,9 +307,7 @@ class _Montador:
         return self._distintos(marks)
 
     def _os_mesmos(self, place: int, block: Bloco) -> Sequence[Turno]:
-        """Return the shifts of the previous block of the message if this block refers to them: "ou então dia 11, no
-        mesmo horário".
-        """
+        """Return the previous block's shifts if a block refers to them: "ou então dia 11, no mesmo horário"."""
         assert block.dias is not None
         end = block.dias.fim
         if place == 0 or _SAME.match(self._folha.texto.plano, end, end + 40) is None:
@@ -319,9 +315,7 @@ class _Montador:
         return self._blocos[place - 1].turnos
 
     def _distintos(self, marks: Sequence[Turno]) -> list[_Turno]:
-        """Return one shift for each period (such as day or night). If a period is mentioned with and without hours, use
-        the mention with hours.
-        """
+        """Return one shift for each period. A mention of a period with hours replaces a mention without hours."""
         length = next((each.horas for each in marks if each.horas), None) or self._duracao
         shifts = [_lido(each, length) for each in marks if each.periodo or each.das]
         found: dict[Periodo, _Turno] = {}
@@ -397,9 +391,7 @@ class _Montador:
         )
 
     def _dia_do_preco(self, day: Dia, shift: _Turno) -> date:
-        """Return the day that decides a shift's price: the Saturday for a Friday night, if the message says that Friday
-        night belongs to the weekend; otherwise the day of the shift.
-        """
+        """Return the day whose price applies: the Saturday, if the shift is a Friday night that counts as weekend."""
         is_weekend = self._folha.sexta_no_fds and day.data.weekday() == 4 and shift.periodo is Periodo.NOTURNO
         return day.data + timedelta(days=1) if is_weekend else day.data
 
@@ -494,9 +486,7 @@ class _Montador:
         )
 
     def _unico_valor(self, shift: _Turno, rules: Sequence[Regra]) -> _Valor:
-        """Return the price of an incomplete vacancy if all ``rules`` have the same price. Several prices would be
-        ambiguous.
-        """
+        """Return the price that all ``rules`` have in common. Several different prices would be ambiguous."""
         if len({rule.preco.reais for rule in rules[:50]}) == 1:
             preco = rules[0].preco
             return self._campo(por_plantao(preco, shift.horas), preco), self._campo(ValorTipo.FIXO, preco)

@@ -98,8 +98,7 @@ class Onde(Generic[T]):
 
 
 def _secoes(blocos: Sequence[Bloco]) -> list[int]:
-    """Return the number of each block's section. A block of the message with a place but without days begins a section.
-    """
+    """Return the number of each block's section. A block of the message with a place but without days begins a section."""
     found, section = [], 0
     for place, each in enumerate(blocos):
         if each.lugares and each.dias is None:
