@@ -85,8 +85,8 @@ def bind(trace: Trace, work: Work | None = None) -> None:
 
 
 def bind_after(read: Callable[[Any], object], work: Work) -> None:
-    """Set the trace of an attempt, like ``bind``, but do not compute the trace before its first use, because most queue
-    items write no log line.
+    """Set the trace of an attempt, but compute the trace only when it is first used, because most queue items write no
+    log line and therefore need no trace.
     """
     _current.set(TracedStep(read=read, work=work))
 

@@ -141,7 +141,7 @@ def limits_of(
     task: str, parameters: Sequence[inspect.Parameter], whole: Limits, per_key: Limits | None
 ) -> TaskLimits | None:
     """Return the limits of a task, or None if it has none. ``parameters`` are the parameters of the task's function,
-    without the context.
+    without the parameter for the task's context.
     """
     if per_key is None:
         return None if whole == Limits() else TaskLimits(task=task, whole=whole)

@@ -52,8 +52,8 @@ class Runners:
         task.add_done_callback(self.tasks.discard)
 
     def _continue(self) -> None:
-        """Start new runners for the items behind the current item, which has begun to wait. Each of these items gets
-        its own runner, because it may wait too.
+        """Start new runners for the items that are queued after the current item, because the current item has begun to
+        wait. Each of these items gets its own runner, because it may wait too.
         """
         self._on_pause()
         for _ in range(len(self._items) - self._fresh):

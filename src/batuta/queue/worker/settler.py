@@ -415,7 +415,7 @@ class TimedEffect:
             self.stop(self.running)
 
     def _is_own(self, error: StoreUnavailable) -> bool:
-        """Return whether the error comes from the engine's own store. Only then is the effect retried without counting
-        an attempt.
+        """Return whether the error comes from the engine's own store. If so, the effect is retried without counting an
+        attempt; any other error fails the item.
         """
         return error.facts.get("where") == self.where

@@ -441,7 +441,9 @@ class Worker:
         self._has_ended = True
 
     def _note_ended(self) -> None:
-        """Wake the worker if items have ended. A runner calls this once for all items that it ran without waiting."""
+        """Wake the worker if items have ended. A runner calls this method once for all items that it ran without
+        waiting.
+        """
         if self._has_ended:
             self._has_ended = False
             self._isolation.note_change()

@@ -181,8 +181,8 @@ _RENAME = re.compile(r"(?:^|;)[ \t]*+ALTER TABLE \"?(\w+)\"? RENAME TO \"?(\w+)"
 
 
 def tables_of(scripts: Sequence[str]) -> list[str]:
-    """Return the tables that these migration scripts create and do not drop. So the result excludes other programs'
-    tables in the same schema.
+    """Return the tables that the given migration scripts create and do not drop. The result therefore excludes other
+    programs' tables in the same schema.
     """
     found: dict[str, None] = {}
     for script in scripts:

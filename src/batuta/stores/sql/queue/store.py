@@ -451,7 +451,7 @@ class SqlQueue:
     async def list_items(self, state: str, limit: int, *, of: str | None = None) -> list[dict[str, Any]]:
         """Return the newest items in a state: ready, running, done, dead, cancelled, or a state value of the table.
 
-        For a stage, the dead items are those that failed there. ``of`` selects another queue or stage of the table.
+        For a stage, the dead items are the items that failed at it. ``of`` selects another queue or stage of the table.
         """
         words: dict[str, tuple[str, ...]] = {
             ItemState.READY: (*self.table.ready, *([of] if of else [])),

@@ -237,9 +237,7 @@ class SqlExecutionLog:
     async def open_manual(
         self, job: Registration, lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
     ) -> Opened:
-        """Open a run that an operator requested, in the same way as ``open_due`` opens a due run. If no scheduler has
-        registered the job yet, register it first.
-        """
+        """Open a run that an operator requested. If no scheduler has registered the job yet, register it first."""
         now = await self._now(self._database)
         await self._database.run(self._queries.known, **to_values(job, now=now))
         await self._database.run(
