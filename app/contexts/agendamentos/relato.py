@@ -138,8 +138,8 @@ def arquivo_coberto(nome: str) -> str:
 
 
 def job_em_palavras(status: TaskStatus) -> dict[str, Any]:
-    """Describe a task for API clients. The API has four states. A cancelled task is reported as ``failed``, with its
-    reason.
+    """Describe a task for API clients. The API shows a task in one of four states, so a cancelled task is reported as
+    ``failed``, with its reason.
     """
     return {
         "job_id": status.job_id,

@@ -315,7 +315,7 @@ class Agendamentos:
             await transaction.run(self._queries.requeue, rows=AsJson(rows), now=self._clock.now())
 
     async def _insert(self, transaction: Transaction, rows: Sequence[Mapping[str, Json]]) -> int:
-        """Insert rows in key order, so that two imports of the same rows do not deadlock."""
+        """Insert new appointments in the order of their keys, so that two imports of the same rows do not deadlock."""
         in_order = sorted(self._cifradas(rows), key=lambda row: str(row["chave"]))
         filled = [{name: value for name, value in row.items() if value is not None} for row in in_order]
         used = set[str]().union(*filled)

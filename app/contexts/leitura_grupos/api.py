@@ -1,5 +1,6 @@
-"""Names that other contexts use to read group messages: the function that reads a message, the types of its result, and
-helpers for texts. The reader itself is imported on first use, because most processes never read a message.
+"""Functions and types with which other contexts read group messages: the function that reads a message, the types of
+its result, and helpers for texts. The reader itself is imported on first use, because most processes never read a
+message.
 """
 
 from typing import TYPE_CHECKING

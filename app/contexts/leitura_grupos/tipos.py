@@ -152,9 +152,9 @@ class Fechamento:
     """A statement that vacancies are taken. ``vagas`` has the vacancies that the message states in full. ``hospitais``,
     ``dias`` and ``periodos`` have all hospitals, days and periods that the message names.
 
-    ``certo`` means that the message is a notice rather than a conversation. ``firme`` means that the word for "taken"
-    cannot mean "agreed". ``todas`` means that several vacancies are taken. ``claro`` means that the word can refer only
-    to a shift.
+    ``certo`` means that the message is a notice rather than a conversation. ``firme`` means that the message is about
+    taken shifts; the word "fechado" alone may also mean "agreed". ``todas`` means that several vacancies are taken.
+    ``claro`` means that the word for "taken" can refer only to a shift.
     """
 
     trecho: Trecho

@@ -49,8 +49,8 @@ def examinados(document: object) -> Mapping[str, Any]:
 
 
 def nomes_conhecidos(document: Mapping[str, Any]) -> Nomes:
-    """Return the names in the content of ``canonicos.json``, in the form in which the dictionary has them after
-    ``batuta grupos carregar``.
+    """Return the names that the dictionary will have after ``batuta grupos carregar`` has stored the content of
+    ``canonicos.json``.
     """
     by_form: dict[str, list[Conhecido]] = {}
     for each in document.get("hospitais", ()):

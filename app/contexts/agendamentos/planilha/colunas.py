@@ -109,7 +109,7 @@ def palpites(
 
 
 def segue_endereco(titulos: Sequence[Celula], place: int) -> bool:
-    """Return whether a column titled "Nº" contains house numbers, which requires an address column shortly before it.
+    """Return whether a column titled "Nº" contains house numbers. It does if an address column precedes it closely.
     Otherwise the column merely numbers the rows.
     """
     before = [each for each in titulos[max(0, place - NEAR) : place] if isinstance(each, str)]

@@ -26,8 +26,8 @@ _DIA = re.compile(r"\d")
 
 
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
-    """Apply a message's legend to its lines. The legend must explain at least one sign for taken shifts and one for
-    open shifts, otherwise the lines stay unchanged.
+    """Apply a message's legend to its lines. If the legend does not explain both a sign for taken shifts and a sign for
+    open shifts, the lines stay unchanged.
     """
     if _INICIO.search(letras(found)) is None:
         return found

@@ -82,7 +82,9 @@ def contraditorias(folha: Folha, vagas: Sequence[VagaLida]) -> frozenset[int]:
 
 
 def _de_outro_preco(folha: Folha, vagas: Sequence[VagaLida]) -> Iterator[int]:
-    """Yield the vacancies whose price is for another kind of day, or for which the message has another price."""
+    """Yield the indexes of the vacancies whose price is for another kind of day, or for whose day or kind of day the
+    message has another price.
+    """
     places = {folha.texto.trecho(each.inicio, each.fim): at for at, each in enumerate(folha.precos[:60])}
     kinds = [_tipos_do_preco(folha, each) for each in folha.precos[:60]]
     dates = [_dias_do_preco(folha, each) for each in folha.precos[:60]]
@@ -132,7 +134,7 @@ def _is_taken(folha: Folha, vaga: VagaLida) -> bool:
 
 
 def _is_alternative(folha: Folha, vaga: VagaLida) -> bool:
-    """Return whether a vacancy is at the second of two places that "ou" (or) joins."""
+    """Return whether a vacancy is at the second of two alternative places, which the word "ou" (or) joins."""
     if " ou " not in folha.texto.plano:
         return False
     named = [each for each in folha.lugares[:200] if each.nome == vaga.hospital.valor]
@@ -140,8 +142,8 @@ def _is_alternative(folha: Folha, vaga: VagaLida) -> bool:
 
 
 def _antes_dos_escritos(folha: Folha, vagas: Sequence[VagaLida]) -> Iterator[int]:
-    """Yield the vacancies whose day is stated only by a weekday, if all days that are written as dates are in later
-    weeks.
+    """Yield the indexes of the vacancies whose day is stated only by a weekday, if all days that are written as dates
+    are in later weeks.
     """
     written = [day.data for each in folha.dias[:200] if not each.solto and not each.semana for day in each.dias]
     first = min(written, default=None)
@@ -164,8 +166,8 @@ def _has_other_signs(folha: Folha, vagas: Sequence[VagaLida]) -> bool:
 
 
 def _has_other_count(folha: Folha, vagas: Sequence[VagaLida]) -> bool:
-    """Return whether the message states a number of shifts that fits neither its vacancies, nor their days, nor their
-    places.
+    """Return whether the message states a number of shifts that equals neither the number of its vacancies, nor that of
+    different shifts (place, day and period), nor that of days.
     """
     said = _COUNT.search(folha.texto.plano) if len(vagas) < 30 else None
     if said is None:
@@ -176,7 +178,9 @@ def _has_other_count(folha: Folha, vagas: Sequence[VagaLida]) -> bool:
 
 
 def _tipos_do_dia(vaga: VagaLida) -> set[str]:
-    """Return the kinds of days to which a vacancy's day may belong. Friday night may be part of the weekend."""
+    """Return the kinds of days (workday, weekend, holiday) to which a vacancy's day may belong. Friday night may be
+    part of the weekend.
+    """
     day = vaga.data.valor
     is_holiday = day in feriados(day.year)
     is_weekend = day.weekday() > 4

@@ -118,7 +118,7 @@ def _is_shift(turno: Turno) -> bool:
 def _contra(
     texto: Texto, found: list[Sinal], count: Counter[str], folha: Folha, montagem: Montagem, score: float
 ) -> Juizo | None:
-    """Return another category if its signals outweigh those of an offer, otherwise None."""
+    """Return a category other than offer if its signals outweigh those of an offer. Otherwise return None."""
     solid = bool(montagem.abertas) and score >= BASTA + 1
     if _RECEIPT_FIRST.match(texto.plano) and not count["oferta"] + count["cede"]:
         return Juizo(Categoria.OUTRO, 0.9, "recibo")

@@ -1,1 +1,1 @@
-"""Readers that mark dates, hours, places, prices and contacts in a text."""
+"""Functions that find dates, hours, places, prices and contacts in a text."""

@@ -165,8 +165,8 @@ _SHIFT_BEFORE = re.compile(r"(?:\bs[dn]|\x01) $")
 
 
 def _is_alone(livre: str, each: re.Match[str]) -> bool:
-    """Return whether a number such as "1.9" means thousands of reais: it ends a line, and is alone on the line or behind
-    a shift.
+    """Return whether a number such as "1.9" means thousands of reais. It does if it ends a line and is alone on the
+    line or directly follows a shift.
     """
     before, after = livre[max(0, each.start() - 4) : each.start()], livre[each.end() : each.end() + 1]
     is_first = before[-1:] in ("", "\n") or _SHIFT_BEFORE.search(before) is not None

@@ -189,7 +189,7 @@ def _presos(folha: Folha, candidates: Sequence[Marca]) -> dict[int, list[Marca]]
 
 
 def _follows_price(folha: Folha, each: Marca, candidates: Sequence[Marca]) -> bool:
-    """Return whether the conditions on a line come after their prices: "1,25k semana 1,4k fds"."""
+    """Return whether the conditions of prices on a line come after the prices: "1,25k semana 1,4k fds"."""
     line = linha_de(folha.texto.plano, each.inicio)
     prices, marks = entre(folha.precos, *line), entre(candidates, *line)
     return bool(prices) and prices[0].inicio < marks[0].inicio and prices[-1].inicio < marks[-1].inicio
@@ -363,7 +363,9 @@ def _genero(mark: Marca) -> str:
 
 
 def _com_cabeca(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[Marca]]) -> None:
-    """Apply the conditions at the start of a line to each price on the line: "UTI: semana 2.000 / fds 2.250"."""
+    """Apply a condition at the start of a line to each price on the line: in "UTI: semana 2.000 / fds 2.250", both
+    prices are for the speciality UTI.
+    """
     plano = folha.texto.plano
     for price in folha.precos:
         start, _ = linha_de(plano, price.inicio)

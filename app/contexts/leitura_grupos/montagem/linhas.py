@@ -288,7 +288,9 @@ def _herdeiros(head: Bloco, below: list[Bloco], is_headed: bool) -> list[Bloco]:
 
 
 def _ha_outro_dia(found: list[Bloco], head: Bloco) -> bool:
-    """Return whether another day of the message has no shift of its own, so that a list of shifts applies to both days."""
+    """Return whether a list of shifts below a day may apply to several days, because another day of the message has no
+    shift of its own.
+    """
     below = (*found[1:], None)
     return any(
         each is not head and each.so_dias and (after is None or not _e_so_um_turno(after))

@@ -65,8 +65,9 @@ class Onde(Generic[T]):
         return self._perto(place) if at is None else at
 
     def secao(self, place: int) -> list[T]:
-        """Return the marks (such as places or prices) of the nearest block without days: above the block ``place`` if
-        ``encabeca`` is set, otherwise below it. Adjacent blocks without days are included.
+        """Return the marks (such as places or prices) of the block without days that is nearest to the block ``place``,
+        including adjacent blocks without days. If marks of this kind occur as headings (``encabeca``), the search goes
+        upwards, otherwise downwards.
         """
         at = _antes(self._soltos, place) if self.encabeca else _depois(self._soltos, place)
         if at is None:

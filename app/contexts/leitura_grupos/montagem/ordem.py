@@ -1,4 +1,6 @@
-"""Combine lists item by item: "dias 10 e 11, SD e SN respectivamente", "10/08 SN e 11/08 SD. 1.500 e 1.800"."""
+"""Combine the lists in a message item by item: "dias 10 e 11, SD e SN respectivamente", "10/08 SN e 11/08 SD. 1.500 e
+1.800".
+"""
 
 import re
 from collections import Counter
@@ -57,7 +59,9 @@ def em_ordem(folha: Folha, regras: Sequence[Regra], blocos: Sequence[Bloco]) -> 
 
 
 def _listas(block: Bloco) -> Iterator[Sequence[Marca]]:
-    """Yield the lists in a block to whose items prices can be assigned: days, shifts, specialities and places."""
+    """Yield the lists in a block of the message whose items may each have a price: days, shifts, specialities and
+    places.
+    """
     days = () if block.dias is None else block.dias.dias
     yield [Condicao(each.inicio, each.fim, datas=frozenset((each.data,))) for each in days]
     yield [each for each in block.turnos if each.periodo or each.das]
