@@ -9,7 +9,7 @@ KEPT = 1_000
 
 
 class Recebidos:
-    """Stores the newest ``KEPT`` calls, oldest first, each with its time of arrival."""
+    """Stores the newest ``KEPT`` calls to a simulated service, oldest first, each with its time of arrival."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -137,7 +137,7 @@ class Vida:
             self._carteiro.tell(instance, "status.instance", closed)
 
     def flap(self, instance: Instance, times: int, every: float) -> None:
-        """Alternate the connection between connecting and open, and leave it open."""
+        """Alternate an instance's connection between connecting and open, and leave it open."""
         for n in range(times):
             self._carteiro.later(2 * n * every, lambda: self.connection(instance, "connecting"))
             self._carteiro.later((2 * n + 1) * every, lambda: self.connection(instance, "open"))

@@ -27,7 +27,7 @@ FORGOTTEN_AFTER = 120.0
 
 
 class RpcError(Exception):
-    """An error with the name that the original gives it, for example 420 FLOOD_WAIT_30."""
+    """An error with the same code and name as in the real Telegram, for example 420 FLOOD_WAIT_30."""
 
     def __init__(self, code: int, name: str) -> None:
         super().__init__(name)

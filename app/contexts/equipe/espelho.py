@@ -77,9 +77,7 @@ class MirrorQueries:
 
 
 class Espelho:
-    """Listens for changes to conversations and queues them. As the queue's handler, writes the changes to the help
-    desk.
-    """
+    """Queues conversations when they change. As the handler of this queue, writes the changes to the help desk."""
 
     def __init__(self, database: Database, central: Central, circuits: Circuits, clock: Clock) -> None:
         self.fila: Fila | None = None  # set when the queue is registered

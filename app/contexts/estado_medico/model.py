@@ -84,7 +84,9 @@ class CorrecaoDoMedico(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Efeito:
-    """How one inbound message affects the doctor's state. ``gravidade`` is None if the message is not an objection."""
+    """The effect of one inbound message on the doctor's state. ``gravidade`` is None if the message is not an
+    objection.
+    """
 
     sobe: float
     gravidade: Gravidade | None = None
@@ -93,8 +95,8 @@ class Efeito:
 
 @dataclass(frozen=True, slots=True)
 class Queda:
-    """How much a doctor's temperature (interest in shifts) falls. ``quanto`` is the amount, and ``ate`` is the end of
-    the last day for which it falls.
+    """The fall of a doctor's temperature (interest in shifts). ``quanto`` is the amount, and ``ate`` is the end of the
+    last day for which the temperature falls.
     """
 
     quanto: float

@@ -1,4 +1,4 @@
-"""Group messages and what became of them: the stage that discarded a message, the reason, and the score."""
+"""Group messages and their results: the stage that discarded a message, the reason, and the score."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta

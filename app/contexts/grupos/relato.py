@@ -71,8 +71,8 @@ def _pergunta(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | 
 
 
 def _vaga(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None:
-    """Return the current state of the vacancy that was imported from this queue row, because the vacancy may have
-    changed since the import. Return None if the row was not imported.
+    """Return the current state of the vacancy that was created by importing an extracted vacancy. The state may have
+    changed since the import. Return None if the extracted vacancy was not imported.
     """
     if row["vaga_status"] is None:
         return None
@@ -85,7 +85,7 @@ def _vaga(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None
 
 
 def _anterior(row: Row | Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the current values of the earlier vacancy that this queue row repeats, or None if it repeats none."""
+    """Return the current values of the earlier vacancy that an extracted vacancy repeats, or None if it repeats none."""
     if row["anterior_id"] is None:
         return None
     names = ("id", "status", "valor", "hora_inicio", "hora_fim")

@@ -69,7 +69,7 @@ class Tabela:
 
     @property
     def declaradas(self) -> set[str]:
-        """The names of all columns that this table declares."""
+        """The names of all columns that the declaration of this table contains."""
         own = {column for each in self.dados for column in (*each.de, *each.colunas)}
         return own | {*self.livres.split(), *self.outras.split()}
 

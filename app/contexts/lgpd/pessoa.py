@@ -150,7 +150,7 @@ class Pessoas:
                     return await self._complete(reading, Alvo(chaves=(chave(telefone or ""),)), None)
 
     async def completar(self, alvo: Alvo) -> Alvo:
-        """Extend a person's stored identifiers with those that have since been added to the person's rows."""
+        """Add to a person's stored identifiers the identifiers that have since been added to the person's rows."""
         async with self._database.snapshot() as reading:
             whole = alvo.join(await self._close(reading, alvo))
             visits = await self._appointments(reading, whole, [])

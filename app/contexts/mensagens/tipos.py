@@ -47,7 +47,7 @@ class Tipo(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trato:
-    """How the sending rules treat one type of message.
+    """The treatment of one type of message by the sending rules.
 
     ``como`` is the type whose limits, hours and chips apply. A message with a higher ``prioridade`` is sent first.
     ``gatilho`` is the switch for the trigger that queues this type; it is set only if a single trigger queues this

@@ -70,7 +70,9 @@ class ReportJobs:
         return Done(items=1, result=result)
 
     def _day(self, call: JobCall) -> date | None:
-        """Return the local day that the call names, or today if it names none. Return None if the day is invalid."""
+        """Return the local day that the job's parameters name, or today if they name none. Return None if the day is
+        invalid.
+        """
         today = self._clock.now().astimezone(self._zone).date()
         try:
             day = date.fromisoformat(call.params.get(DATA) or today.isoformat())

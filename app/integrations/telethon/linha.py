@@ -398,7 +398,7 @@ async def _without_cancel(call: Any) -> Any:
 
 
 def _read_sent(answer: Any, random_id: int) -> Sent | Unknown:
-    """Read the new message's id from Telegram's answer to a send."""
+    """Read the id of a sent message from Telegram's answer."""
     if isinstance(answer, types.UpdateShortSentMessage):
         return Sent(id=answer.id, em=answer.date)
     updates = getattr(answer, "updates", [])
