@@ -117,5 +117,5 @@ def roles(settings: Settings, julia: "Callable[[], Julia]") -> Sequence[Role]:
 
 @cache
 def migrations() -> tuple[Migration, ...]:
-    """Return Julia's migrations. Each process reads the migration files once."""
+    """Return Julia's database migrations. Each process reads the migration files once."""
     return tuple(read_migrations("app", APP / "schema"))

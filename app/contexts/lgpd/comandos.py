@@ -52,7 +52,7 @@ def textos_livres(dialect: Dialect) -> tuple[TextoLivre, ...]:
 
 
 def valores(query: Query, alvo: Alvo, **others: object) -> Mapping[str, object]:
-    """Return one person's values for the parameters of a statement."""
+    """Return the values of a statement's parameters for one person."""
     lists = {each.value: AsJson([*getattr(alvo, each.value)]) for each in De if each is not De.TODOS}
     return {name: (lists | others)[name] for name in query.parameters}
 

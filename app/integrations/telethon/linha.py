@@ -103,7 +103,7 @@ class LinhaTelethon:
         return self._conta
 
     async def begin(self, prazo: Prazo) -> Falha | None:
-        """Connect, and check that the account is logged in."""
+        """Connect to Telegram, and check that the account is logged in."""
         self._client.taken = self._take
         try:
             await prazo.run(self._client.connect(), Metodo.CONNECT.value)
