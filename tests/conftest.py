@@ -67,8 +67,8 @@ DIRECTLY_ONLY = {"TestAnApplicationsTable"}
 
 @dataclass(frozen=True)
 class Contents:
-    """Schema and rows of a database. ``more`` creates additional tables. ``fill`` writes the rows, and is only for
-    modules whose tests do not change them.
+    """Schema and rows of a template database, which tests copy. ``more`` creates additional tables. ``fill`` writes
+    rows, and is only for test modules that do not change these rows.
     """
 
     tables: str
@@ -246,7 +246,7 @@ def julia_url(template_databases: TemplateDatabases, tmp_path: Path) -> str:
 
 @pytest.fixture
 def house(database: Database, clock: FakeClock, events: EventRecorder) -> House:
-    """A database with any number of schedulers on it."""
+    """A test setup with one database, on which the test can start any number of schedulers."""
     return House(database, clock, events)
 
 

@@ -127,8 +127,8 @@ class _Copy:
 
 
 def _empty(written: list[asyncpg.Record]) -> Iterator[str]:
-    """Yield statements that empty these tables. They set the session's role to ``replica``, in which PostgreSQL checks
-    no foreign keys and runs no triggers.
+    """Yield statements that empty the tables to which a test has written. The statements set the session's role to
+    ``replica``, in which PostgreSQL checks no foreign keys and runs no triggers.
     """
     if large := [row["name"] for row in written if row["is_large"]]:
         yield f"TRUNCATE {', '.join(large)} CASCADE"

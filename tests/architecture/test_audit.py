@@ -1,4 +1,4 @@
-"""The audit that finds locked packages with known vulnerabilities. The tests run it without network access."""
+"""The audit that reports locked packages with known vulnerabilities. The tests run the audit without network access."""
 
 import json
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""The full check on a machine that has none of the required programs installed. The test replaces each program that the
-check calls with a stub script.
+"""The full check `.ci/run` on a machine that has none of the required programs. A stub script replaces each program
+that the check calls.
 """
 
 import shutil
@@ -23,8 +23,8 @@ done
 
 
 class Machine:
-    """A simulated machine with its own PATH, a checkout that contains only the check's script, and a record of the
-    apt-get calls.
+    """A simulated machine with its own PATH, a checkout that contains only `.ci/run`, and a record of the apt-get
+    calls.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -39,8 +39,8 @@ ATTACKS = {
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_expression_that_was_slow_stays_fast(name: str) -> None:
-    """Time the expression on a text and on one four times as long. A quadratic expression would take sixteen times as
-    long.
+    """Check that a regular expression that was once quadratic takes linear time. The test measures the time for a text
+    and for one four times as long; a quadratic expression would need sixteen times as long.
     """
     module, _, attribute = name.rpartition(".")
     pattern: re.Pattern[str] = getattr(importlib.import_module(module), attribute)

@@ -307,8 +307,8 @@ def test_every_service_is_read_only_and_has_no_capability() -> None:
 
 
 def test_images_have_exact_tags_that_a_command_replaces_with_digests(tmp_path: Path) -> None:
-    """Every tag names one exact version. A command replaces the tags with digests at each release, because only the
-    registry knows the digests.
+    """Every image tag in the deployment files names one exact version. A command replaces the tags with digests at each
+    release, because only the registry knows the digests.
     """
     named = {
         "PYTHON_IMAGE": ours()["api"]["build"]["args"]["PYTHON_IMAGE"],

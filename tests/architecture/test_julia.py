@@ -128,8 +128,8 @@ def test_roles_without_a_web_server_load_no_web_framework_and_no_redis_client(tm
 
 
 def test_language_model_is_called_llm() -> None:
-    """Identifiers and file names use ``llm`` instead of ``modelo``. Columns, settings and stored values may still be
-    named ``modelo``.
+    """In identifiers and file names, a language model is called ``llm`` and not ``modelo``. Columns, settings and
+    stored values may still be named ``modelo``.
     """
     files = sorted(APP.rglob("*.py"))
     names = [f"{file.relative_to(ROOT)}: {name}" for file in files for name in identifiers(file)]

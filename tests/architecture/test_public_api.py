@@ -127,7 +127,9 @@ def test_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_import_batuta_loads_nothing() -> None:
-    """Names are loaded on first use, so a command or a worker loads only the modules that it needs."""
+    """``import batuta`` loads no other module. A public name loads its module on first use, so a command or a worker
+    loads only the modules that it needs.
+    """
     code = "import sys; before = set(sys.modules); import batuta; print(*sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {name for name in done.stdout.split() if name.split(".")[0] in ("asyncio", "pydantic", "structlog")} == set()
@@ -146,7 +148,9 @@ def test_application_without_web_and_log_loads_only_pydantic_from_elsewhere() ->
 
 
 def test_every_top_module_is_public_or_internal_by_contract() -> None:
-    """A new package must be listed either in PUBLIC or in the contract that forbids applications to import it."""
+    """Each top-level package of the engine is listed either in PUBLIC or in the import contract that forbids
+    applications to import it.
+    """
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]

@@ -213,8 +213,8 @@ def _last_name(node: ast.expr) -> str | None:
 
 
 def test_no_pattern_has_a_possessive_group() -> None:
-    """Python 3.11.2, the version in Debian 12, matches possessive groups incorrectly. A possessive quantifier after a
-    single character works.
+    """No regular expression has a possessive group, because Python 3.11.2, the version in Debian 12, matches such
+    groups incorrectly. A possessive quantifier after a single character works.
     """
     possessive = re.compile(r"\)(?:\+\+|\*\+|\?\+)")
     assert [

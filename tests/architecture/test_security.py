@@ -23,7 +23,9 @@ def test_every_attack_names_an_existing_test() -> None:
 
 
 def test_http_clients_follow_no_redirect_and_no_proxy_of_the_environment() -> None:
-    """A client that follows redirects would let the called service choose an address inside our network."""
+    """HTTP clients of the product follow no redirects, because a redirect would let the called service choose an
+    address inside our network.
+    """
     found = 0
     for file in (file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")):
         source = file.read_text(encoding="utf-8")
@@ -37,7 +39,9 @@ def test_http_clients_follow_no_redirect_and_no_proxy_of_the_environment() -> No
 
 
 def test_no_document_puts_a_secret_on_a_command_line() -> None:
-    """Other users of a machine can read the arguments of its processes."""
+    """No document shows a command with a secret in its arguments, because other users of a machine can read the
+    arguments of its processes.
+    """
     secret = re.compile(
         r"Bearer \$|\s(?:-e|--env|--setenv|-p)[ =]\w*(?:TOKEN|KEY|PASSWORD|SECRET)="
         r"|redis-cli [^\n]*-a |--password[ =]|\scurl [^\n]*-u "

@@ -1,6 +1,6 @@
 """Every request to Telegram has a deadline. Application code makes requests through ``chamar``, which cancels a client
 that does not respond. Inside a Telegram client, each call to the Telegram library or the database goes through the
-client's ``Prazo``.
+client's ``Prazo``, the time limit of one request.
 """
 
 import ast

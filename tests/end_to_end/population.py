@@ -282,7 +282,9 @@ class Population:
                     await self.resume()
 
     async def reply(self, words: Mapping[int, str] = REPLIES) -> None:
-        """Reply to new messages, except to Julia's answers to earlier replies."""
+        """Reply as each doctor and each poster to new messages from Julia. Julia's answers to earlier replies get no
+        reply.
+        """
         answered, opted_out = 0, []
         for receipt in await self.office.receipts():
             number, at = receipt["number"], datetime.fromisoformat(receipt["at"])
@@ -319,8 +321,8 @@ class Population:
         await self.office.settle()
 
     async def take_and_return(self) -> None:
-        """Take over the conversation of a silent doctor. Hand the conversation that was taken over on the previous day
-        back to Julia.
+        """Act as an operator: take over the conversation of a silent doctor, and hand the conversation that was taken
+        over on the previous day back to Julia.
         """
         talks = (await self.office.read("/api/v1/conversas?limite=200"))["conversas"]
         for id, (phone, since) in self.taken.items():

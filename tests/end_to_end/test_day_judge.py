@@ -1,4 +1,4 @@
-"""The judge of the demonstration finds each broken promise about messages and vacancies."""
+"""The function that judges the demonstration detects every broken rule about messages and vacancies."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -27,7 +27,7 @@ def message(id: str, tipo: str, status: str = "enviada") -> dict[str, object]:
 
 @pytest.fixture
 def kept() -> Evidence:
-    """A day with one offer in the morning and no broken promise about messages or vacancies."""
+    """The evidence of a day with one offer in the morning, on which no rule about messages or vacancies was broken."""
     return Evidence(
         DAY, DAY, [receipt("a", OUT, 8, 34)], OUT, [], [message("a", "oferta")], [{"id": "v", "status": "reservada"}],
         [RESERVED], [],

@@ -63,8 +63,8 @@ def to_run(document: Path) -> list[Block]:
 
 @contextmanager
 def open_session(folder: Path, document: str = "", servers: Mapping[str, str] | None = None) -> Iterator[Session]:
-    """Open a session in the document's language and in UTC, with the ``batuta`` command on its PATH. The working
-    directory is empty or, for some documents, the repository.
+    """Open a session that runs a document in the document's language and in UTC, with the ``batuta`` command on the
+    PATH. The working directory is empty or, for some documents, the repository.
     """
     session = Session(folder, servers=servers or {})
     here = document in IN_THE_REPOSITORY

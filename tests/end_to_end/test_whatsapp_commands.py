@@ -88,7 +88,9 @@ def test_doctor_reports_missing_webhooks_and_the_command_configures_them(gateway
 def test_doctor_beside_a_running_system_checks_the_gateway_that_it_uses(
     gateway: str, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The terminal has no settings for the simulator, so `batuta doctor` must derive them from the running system."""
+    """`batuta doctor` in a terminal without settings for the simulated gateway finds these settings through the running
+    system.
+    """
     for name in ("EVOLUTION_API_URL", "EVOLUTION_API_KEY", "WEBHOOK_SECRET"):
         monkeypatch.delenv(name)
     for name in ("SIMULADOR_PORT", "TELEGRAM_SIMULADOR_PORT"):

@@ -250,7 +250,7 @@ def measured_in(rows: Iterable[Cells]) -> set[str]:
 
 
 def preface(measured: Collection[str]) -> str:
-    """Return the text above the figures. Its table lists only the tests in ``measured``."""
+    """Return the part of docs/faults.md above the figures. The table in it lists only the tests in ``measured``."""
     lines = [
         "| component | tests | a target is | a target is lost if | a target is doubled if |",
         "| --- | --- | --- | --- | --- |",

@@ -125,7 +125,7 @@ def add_tasks(work: Batuta, plan: Plan) -> None:
 
     @work.task(retry=[0.1, 0.1, 0.1], timeout=1, retry_timeout=True)
     async def surda(ctx: TaskContext) -> None:
-        """Ignore the cancellation, and occupy a thread that cannot be stopped."""
+        """A task that ignores its cancellation and occupies a thread that cannot be stopped."""
         if is_cured(plan, "surda"):
             return
         holding = asyncio.create_task(asyncio.to_thread(time.sleep, 600))

@@ -187,7 +187,7 @@ def add_tasks(work: Batuta, plan: Plan) -> None:
 
     @work.task(retry=[0.05], timeout=600, queue=plan.queues[0])
     async def teimosa(ctx: TaskContext, seconds: float) -> Done:
-        """Ignore cancellation."""
+        """A task that ignores its cancellation and continues to run."""
         done, loop = begin(ctx), asyncio.get_running_loop()
         ends = loop.time() + seconds
         while loop.time() < ends:

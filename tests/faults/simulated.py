@@ -20,7 +20,7 @@ UTC_ZONE = ZoneInfo("UTC")
 
 
 class RecordingEndpoint:
-    """An endpoint that runs each key once, immediately, and records that it did."""
+    """An endpoint that executes one run for each idempotency key, without delay, and records the run."""
 
     repeatable = True
     address = "/jobs/simulated"

@@ -125,7 +125,9 @@ async def _given_up(office: SendingWorkers) -> list[dict[str, Any]]:
 
 
 async def _until_idle(office: SendingWorkers) -> None:
-    """Wait until the job has completed a run that began after this call, and every due message has been settled."""
+    """Wait until the job ``processar_handoffs`` has completed a run that began after this call, and every due message
+    has been settled.
+    """
     since = office.clock.now()
 
     async def is_settled() -> bool:

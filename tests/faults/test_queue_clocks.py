@@ -60,7 +60,9 @@ async def _steps(running: QueueWorkers, clock: Path) -> None:
 
 
 def _write(clock: Path, seconds: int) -> None:
-    """Replace the file atomically, because the workers read it continuously."""
+    """Write a clock offset to the file that workers read continuously. Replace the file atomically, so that a worker
+    never reads a partial value.
+    """
     new = clock.with_suffix(".new")
     new.write_text(str(seconds))
     new.replace(clock)

@@ -110,8 +110,8 @@ async def _enqueue(running: QueueWorkers, name: str, *, rescues: bool = True) ->
 
 
 async def _die_at(running: QueueWorkers, point: str, ids: dict[str, list[str]], places_left: asyncio.Semaphore) -> bool:
-    """Run a worker that exits at this point, and return whether it did. Try up to five times, because a run may miss
-    the point. For example, it may pass a label only once although the point is the second passage.
+    """Run a worker that exits at the given point, and return whether it did. Try up to five times, because a run may
+    miss the point: for example, the point may be the second passage of a label that this run passes only once.
     """
     async with places_left:
         for n in range(5):

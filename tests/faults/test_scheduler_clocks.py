@@ -1,4 +1,4 @@
-"""Nights on which the clocks change, and clocks that are set forward or back."""
+"""Schedulers on nights on which the clocks change, and on machines whose clock is set forward or back."""
 
 import asyncio
 import resource

@@ -29,8 +29,8 @@ AFTER = 70 * SECOND
 
 
 def jobs() -> list[Spec]:
-    """Return the jobs. The long form has an additional job that is always running. The fires of this job are not
-    judged.
+    """Return the jobs that the schedulers under test run. The long form has an additional job that is always running;
+    the fires of that job are not judged.
     """
     slow = Spec(name="slow", path="slow", category="slow", takes=170)
     crons = ["* * * * *"] * 4 if LONG else ONCE_A_DAY
@@ -173,8 +173,9 @@ async def test_long_file_lock_takes_no_run_from_a_living_scheduler(
 
 
 async def _in_the_middle_of_a_minute(running: Plant) -> None:
-    """Wait for the middle of a minute, so that no outage ends just after a fire became due. The scheduler would then be
-    catching up an earlier fire of the same job, and would skip the later one although it was on time.
+    """Wait for the middle of a minute, so that the outage does not end just after a fire became due. A scheduler that
+    recovers at such an instant is still catching up an earlier fire of the same job, and would skip the due fire
+    although it was on time.
     """
     await running.passes((30 - running.clock.now().second) % 60 * SECOND)
 

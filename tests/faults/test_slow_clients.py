@@ -176,8 +176,8 @@ async def test_connections_that_wait_for_their_client_make_room_for_others(targe
 
 
 async def test_answer_on_an_open_connection_does_not_wait_for_an_acknowledgement(target: Target) -> None:
-    """With Nagle's algorithm each response would be delayed by 40 ms, because its headers and its body are two
-    packets.
+    """A response on an open connection is sent immediately. With Nagle's algorithm it would be delayed by 40 ms,
+    because its headers and its body are two packets.
     """
     async with httpx2.AsyncClient(headers=BEARER) as client:
         quick = []

@@ -324,7 +324,9 @@ def test_systemd_receives_ready_watchdog_and_stopping_of_the_whole_tree(tmp_path
 
 
 def test_systemd_receives_the_same_of_a_single_role(tmp_path: Path) -> None:
-    """Without a parent process, each of the three roles sends the same messages directly to its service manager."""
+    """A role that runs without a parent process sends the messages about readiness, watchdog and stop directly to its
+    service manager. The test checks each of the three roles.
+    """
     with ExitStack() as stack:
         managers = {role: stack.enter_context(closing(Systemd(tmp_path / role))) for role in ROLES}
         started = {

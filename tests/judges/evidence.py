@@ -85,8 +85,8 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The rules for judging a run. A target is judged only if its window and the longest run ended before
-    ``read_at``.
+    """The rules for judging a scheduler's run. The judge checks an expected fire only if its time window and the
+    longest possible run ended before ``read_at``, the instant at which the log was read.
     """
 
     read_at: datetime  # when the log was read

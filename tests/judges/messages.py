@@ -94,7 +94,9 @@ class MessageViolation:
 def judge_messages(
     accepted: Iterable[Accepted], deliveries: Iterable[Delivery], ends: Mapping[str, End], rules: SendRules
 ) -> list[MessageViolation]:
-    """Return the violations, or an empty list if there are none."""
+    """Check the messages that were sent, and return the rules that they violate. An empty list means that no rule is
+    violated.
+    """
     asked = {each.id: each for each in accepted}
     left = sorted(deliveries, key=lambda each: each.at)
     times = Counter(each.id for each in left)

@@ -274,8 +274,8 @@ def _unfenced(case: Case) -> Iterator[Finding]:
 
 
 def _recovered_at(after_healing: Sequence[Service], rules: Rules) -> datetime | None:
-    """Return the due instant of the first expected fire whose run started within epsilon. Fires that started later do
-    not count, even if ``until`` allowed it.
+    """Return the due instant of the first expected fire after an outage whose run started within the usual tolerance
+    (epsilon). A run that started later does not count, even if ``until`` allowed it.
     """
     in_time = (target.at for target, _, start in after_healing if start and start <= target.at + rules.epsilon)
     return min(in_time, default=None)

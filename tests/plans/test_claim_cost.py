@@ -78,8 +78,8 @@ async def test_thirty_thousand_priorities_cost_about_as_much_as_one(counted: Dat
 
 
 async def test_a_claim_reads_as_few_rows_before_statistics_are_collected(counted: Database) -> None:
-    """After a burst of enqueues, PostgreSQL may take up to a minute to collect statistics. Until then it assumes one
-    waiting row, so a wrong index seems as good as the right one.
+    """A claim reads few rows even before PostgreSQL has statistics about the table, which may take up to a minute after
+    a burst of enqueues. Until then PostgreSQL assumes one waiting row, so a wrong index seems as good as the right one.
     """
     before = await _costs(counted, "0", IN_ORDER[counted.dialect], rows=BURST, has_statistics=False)
     after = await _costs(counted, "0", IN_ORDER[counted.dialect], rows=BURST)

@@ -1,4 +1,6 @@
-"""Tokens and the project marker on both databases."""
+"""Storage and verification of API tokens, and the marker that ties a database to one project. The tests run on both
+databases.
+"""
 
 import secrets
 

@@ -76,7 +76,7 @@ class House:
     async def register(
         self, jobs: Collection[Registration], lease_holder: LeaseHolder, timetable: str = "edited"
     ) -> None:
-        """Register these jobs, as a scheduler does when its version becomes active."""
+        """Register the given jobs, as a scheduler does when its version becomes active."""
         await register(self.log, jobs, lease_holder, timetable)
 
     async def rows(self, columns: str = "*", where: str = "TRUE") -> list[dict[str, Any]]:
@@ -94,7 +94,7 @@ class House:
 async def register(
     log: ExecutionLog, jobs: Collection[Registration], lease_holder: LeaseHolder, timetable: str = "edited"
 ) -> frozenset[str]:
-    """Register the jobs. Retry while other schedulers register at the same time."""
+    """Register the given jobs. Retry if another scheduler registers at the same time."""
     await log.announce(OwnTimetable(fingerprint=timetable, jobs=len(jobs)), lease_holder)
     while True:
         active = next((each.fingerprint for each in await log.timetables(timetable) if each.is_active), None)
@@ -120,8 +120,8 @@ async def tick_at(scheduler: Scheduler, clock: FakeClock, instant: datetime) -> 
 
 
 async def watch_leases(clock: FakeClock, *schedulers: Scheduler) -> None:
-    """Run the reapers at their usual interval, for as long as they need to take over a run whose owner has gone
-    silent.
+    """Run the reapers, the loops that take over runs, at their usual interval until they have had time to take over a
+    run whose owner no longer renews its lease.
     """
     for _ in range(6):
         for each in schedulers:

@@ -1,4 +1,4 @@
-"""Which timetable is active, and which changes turn a timetable into a new one."""
+"""The rules that decide which timetable is active, and which changes of the code produce a new timetable."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta

@@ -1,4 +1,5 @@
-"""Intervals, schedules with seconds, jitter and the policies for overlapping fires, on both databases."""
+"""Options of jobs on both databases: intervals, schedules with seconds, jitter, and the policies for overlapping fires.
+"""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -57,8 +58,8 @@ def test_delays_of_two_jobs_differ() -> None:
 
 
 async def run_on(house: House, clock: FakeClock, minutes: int, **options: Any) -> tuple[Any, Endpoint]:
-    """Start a run that does not end. While it is running, advance the clock by ``minutes`` minutes, so that one fire
-    becomes due in each of them.
+    """Start a run that does not end. Then advance the clock by ``minutes`` minutes, so that one fire of the same job
+    becomes due in each minute.
     """
     endpoint = Endpoint(gate=asyncio.Event())
     scheduler = house.scheduler(job(target=endpoint, **options))

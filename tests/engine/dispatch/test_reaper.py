@@ -1,4 +1,4 @@
-"""When a scheduler may take over another scheduler's run."""
+"""The conditions under which a scheduler takes over another scheduler's run."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""When a circuit breaker opens, blocks calls, admits a probe and closes."""
+"""The states of a circuit breaker: the conditions under which it opens, blocks calls, admits a probe and closes."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -83,7 +83,9 @@ class BreakerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.out)
     @rule(data=st.data())
     def die(self, data: st.DataObject) -> None:
-        """Forget a call whose process died, so that its result is never reported."""
+        """Simulate the death of a calling process: forget one of the calls in progress, so that its result is never
+        reported.
+        """
         self.out.pop(data.draw(st.integers(0, len(self.out) - 1)))
 
     @rule(span=spans)

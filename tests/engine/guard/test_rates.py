@@ -77,7 +77,9 @@ async def test_hold_names_the_limit_and_when_there_is_room(rates: SqlRates, cloc
 
 
 async def test_burst_at_the_edge_of_an_hour_does_not_double_the_limit(rates: SqlRates, clock: FakeClock) -> None:
-    """A counter that restarts with each clock hour would admit 20 messages at 12:59 and 20 more at 13:00."""
+    """A limit of 20 messages per hour holds in every period of 60 minutes. A counter that restarts with each clock hour
+    would admit 20 messages at 12:59 and 20 more at 13:00.
+    """
     await clock.advance(59 * 60)
     await use(rates, PER_HOUR, times=20)
     await clock.advance(60)
@@ -121,8 +123,8 @@ async def test_unused_token_is_returned_and_a_used_one_is_not(rates: SqlRates, c
 
 
 async def test_token_counts_from_its_use_and_not_from_its_reservation(rates: SqlRates, clock: FakeClock) -> None:
-    """If tokens counted from their reservation, two messages that were reserved early and sent late could together
-    exceed the limit of a window.
+    """A rate limit counts a message from the instant at which it is sent, not from its reservation. Otherwise, two
+    messages that were reserved early and sent late could together exceed the limit of a window.
     """
     limit = gap("gap", "gap", 10 * SECOND)
     reserved = await take(rates, limit)
@@ -223,8 +225,8 @@ async def test_token_of_a_short_window_is_kept_for_the_long_window_of_its_key(
 async def test_process_whose_clock_is_ahead_prunes_no_valid_token(
     database: Database, clock: FakeClock, ids: Ids
 ) -> None:
-    """On PostgreSQL the server's clock decides which tokens have expired. On SQLite all processes share the machine's
-    clock.
+    """A process whose clock is ahead deletes no rate-limit token that still counts. On PostgreSQL the server's clock
+    decides which tokens have expired; on SQLite all processes share the machine's clock.
     """
     clock.step(SystemClock().now() - clock.now())
     own_time = database.dialect == "sqlite"

@@ -1,4 +1,4 @@
-"""Several guards combined: switches, sending hours, pilot, circuit breaker and rate limit."""
+"""Several guards combined: switches, sending hours, pilot mode, circuit breaker and rate limit."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
@@ -18,7 +18,9 @@ HOURS = HoursGuard(
 
 @dataclass(eq=False)
 class RecordingGuard:
-    """Guard that issues tickets and records what is reported about them."""
+    """A guard that issues tickets, the permissions for single effects, and records the result that is reported for each
+    ticket.
+    """
 
     holds: bool = False
     takes: float = 0.0

@@ -1,5 +1,5 @@
-"""All guards of an effect, in the order in which they are checked: switch, hours, pilot, breaker and rate. The tests
-run on both databases.
+"""All guards of an effect, in the order in which they are checked: switches, sending hours, pilot mode, circuit breaker
+and rate limit. The tests run on both databases.
 """
 
 from collections.abc import AsyncIterator

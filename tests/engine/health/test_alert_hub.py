@@ -1,4 +1,6 @@
-"""The alert hub on both databases: one process alerts at a time, and every decision is stored."""
+"""The alert hub, the loop that sends alerts, on both databases: one process alerts at a time, and every decision is
+stored.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta

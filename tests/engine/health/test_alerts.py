@@ -1,4 +1,4 @@
-"""Which findings become alerts, and when."""
+"""The rules that decide which health findings become alerts, and at what time."""
 
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -44,7 +44,7 @@ def seen(*findings: Finding) -> Assessment:
 
 
 class AlertMemory:
-    """Remembers between calls which causes have been alerted, as the database does."""
+    """Remembers between two calls which problems an alert has been sent for, as the database does."""
 
     def __init__(self) -> None:
         self.known: dict[str, AlertedCause] = {}

@@ -1,4 +1,4 @@
-"""A job's health is judged by the fires that were expected of it."""
+"""A job's health is computed from the fires for which a run was expected."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -101,7 +101,9 @@ def test_job_outside_its_window_is_held_and_its_failures_still_count() -> None:
 
 
 def test_pause_does_not_hide_that_no_scheduler_fires() -> None:
-    """A fire that a pause held back has a row. A missing row means that no scheduler was running."""
+    """A paused job is still reported as stale if its fires have no rows. A pause writes a row for each fire that it
+    holds back, so a missing row means that no scheduler was running.
+    """
     assert judged(Facts(last=last()), answered=False, held=PAUSED_ALL(setting="")).is_stale
 
 

@@ -1,4 +1,4 @@
-"""All findings are combined into one score."""
+"""All findings of the health checks are combined into one score."""
 
 import asyncio
 from contextlib import suppress

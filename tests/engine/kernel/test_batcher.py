@@ -1,4 +1,6 @@
-"""Concurrent callers share one call, and a failing caller does not affect the others."""
+"""The batcher combines the requests of concurrent callers into one call. An invalid request fails only for its own
+caller.
+"""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""When the parent restarts a child, and when repeated restarts become a crash loop."""
+"""The rules by which a parent process restarts a child, and the number of restarts that counts as a crash loop."""
 
 from datetime import timedelta
 

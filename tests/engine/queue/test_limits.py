@@ -1,4 +1,6 @@
-"""Decisions about limits: rates, keys, free slots, and how free slots are shared among several keys."""
+"""Decisions about the limits of a task, as pure functions: rates, keys, free slots, and how free slots are shared among
+several keys.
+"""
 
 import inspect
 from datetime import UTC, datetime, timedelta

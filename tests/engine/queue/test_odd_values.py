@@ -1,4 +1,6 @@
-"""Unusual instants, values, outcomes and shutdowns do not affect the other items in the queue."""
+"""An item with an unusual instant, value or outcome does not affect the other items in the queue. An unusual shutdown
+does not affect them either.
+"""
 
 import asyncio
 from dataclasses import replace

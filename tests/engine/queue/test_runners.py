@@ -18,7 +18,8 @@ COLOUR: ContextVar[str] = ContextVar("colour", default="none")
 
 
 class Items:
-    """Runs items whose handlers a test defines. ``seen`` lists what they report."""
+    """Items for the runners to run. ``seen`` lists the context value that each item finds when it begins or continues.
+    """
 
     def __init__(self, clock: FakeClock) -> None:
         self.runners = Runners(self.work, lambda: None, clock)

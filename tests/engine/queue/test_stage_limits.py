@@ -83,8 +83,9 @@ async def test_customers_take_turns_and_each_has_its_own_limits(work: Batuta, cl
 
 
 async def test_item_has_the_key_of_the_stage_to_which_it_moves(work: Batuta) -> None:
-    """Items reach the stage ``parse`` in six ways: by a jump, by a fan-out, together with an effect of one of two
-    kinds, with an unchanged value, and with a new value.
+    """An item that moves to the stage ``parse`` gets the limit key of this stage. Items reach the stage in six ways: by
+    a jump, by a fan-out, together with statements, together with an effect function, with unchanged values, and with
+    new values.
     """
     text = "UPDATE pipeline_items SET priority = 7 WHERE id = :id"
     note = in_dialect(query_of("note", text, writes=True), work.database.dialect)

@@ -1,4 +1,6 @@
-"""The store of job calls on both databases: each key has one answer, and each job has at most one running call."""
+"""The store for calls to job endpoints, on both databases: each idempotency key has one answer, and each job has at
+most one running call.
+"""
 
 import asyncio
 from datetime import timedelta

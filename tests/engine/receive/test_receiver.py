@@ -1,4 +1,6 @@
-"""The receiver of job calls. These tests store calls in memory; the SQL store must fulfil the same contract."""
+"""The receiver of calls to job endpoints. These tests store the calls in memory; the SQL store must fulfil the same
+contract.
+"""
 
 import asyncio
 from collections.abc import Mapping

@@ -67,8 +67,8 @@ def test_zone_with_seconds_in_its_offset_fires_at_its_own_whole_minutes(zone: st
     ],
 )
 def test_clock_changes_by_minutes_and_seconds_are_handled(cron: str, after: str, wanted: list[str]) -> None:
-    """At the first midnight of 1914, São Paulo changed from UTC-03:06:28 to UTC-03:00, so its clocks jumped from
-    00:00:00 to 00:06:28.
+    """Clock changes by minutes and seconds are handled. At the first midnight of 1914, São Paulo changed from
+    UTC-03:06:28 to UTC-03:00, so its clocks jumped from 00:00:00 to 00:06:28.
     """
     since = datetime.fromisoformat(after).replace(tzinfo=UTC)
     found = islice(fires(parse(cron), SAO_PAULO, since, since + timedelta(days=3)), len(wanted))

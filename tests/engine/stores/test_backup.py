@@ -445,8 +445,8 @@ async def test_restored_sequences_continue_after_the_last_number(site: Site, wor
 
 
 async def test_backup_reads_no_table_of_another_schema(site: Site, work: Batuta) -> None:
-    """PostgreSQL may evaluate the conditions of a query in any order. A condition that reads a table may therefore run
-    before the one that excludes other schemas.
+    """A backup ignores the tables of other schemas. PostgreSQL may evaluate the conditions of a query in any order, so
+    a condition that reads a table may run before the one that excludes other schemas.
     """
     if work.database.dialect == "sqlite":
         pytest.skip("SQLite has no schemas")

@@ -137,7 +137,9 @@ async def test_wait_for_a_runner_has_no_limit_and_an_overdue_call_is_withdrawn(
 
 
 async def sent(relay: ArqRelay, running: "asyncio.Task[Outcome]") -> None:
-    """Wait until the relay is awaiting the call's outcome, or has already received it."""
+    """Wait until the relay to ARQ is awaiting the outcome of the call that it sent, or has already received the
+    outcome.
+    """
     async with asyncio.timeout(60):
         while not (relay._waiting or running.done()):
             await asyncio.sleep(0)

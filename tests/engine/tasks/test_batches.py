@@ -505,7 +505,9 @@ async def test_a_chain_is_stored_in_one_transaction(program: Program) -> None:
 
 
 async def test_the_end_runs_once_whatever_the_order_of_events(database_url: str, clock: FakeClock) -> None:
-    """In random order, two processes work, die, lose leases, retry, add tasks, cancel and look for ended batches."""
+    """A batch's final task runs once, even though two processes work, die, lose leases, retry, add tasks, cancel and
+    look for ended batches in random order.
+    """
     first, second = Program(database_url, clock), Program(database_url, clock)
     async with first.work, second.work:
         for seed in range(8):

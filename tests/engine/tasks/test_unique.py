@@ -1,4 +1,6 @@
-"""Keys that are unique for a limited time, and how another call with the same key affects the call that is waiting."""
+"""Keys by which a task call is unique, some of them only for a limited time, and the effect of a second call with the
+same key on the call that is waiting.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator

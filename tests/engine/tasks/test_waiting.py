@@ -80,7 +80,9 @@ async def test_failed_and_cancelled_calls_raise_their_reason(caller: Batuta, wor
 
 
 async def test_waiters_share_one_query(caller: Batuta, worker: Batuta) -> None:
-    """Each waiter checks its task once and reads one result. For each change, one statement serves all waiters."""
+    """Callers that wait for tasks share one database query per change, instead of one query each. In addition, each
+    caller checks its task once and reads one result.
+    """
     handles = [caller.handle(id) for id in await caller.enqueue_many("double", [[n] for n in range(1, 31)])]
     statements: list[str] = []
     caller.database.observe(lambda call, seconds, error: statements.append(call))

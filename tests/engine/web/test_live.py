@@ -119,7 +119,9 @@ def test_only_changed_parts_are_sent_and_a_list_as_a_whole_if_its_rows_moved() -
     "file", sorted(str(file.relative_to(ROOT)) for folder in TEMPLATES for file in folder.rglob("*.j2"))
 )
 def test_a_part_that_may_be_empty_keeps_its_place_on_the_page(file: str) -> None:
-    """A browser replaces the parts that it has. A part inside an ``if`` would appear only after a reload."""
+    """No part of a live page is inside an ``if`` in its template. A live page only replaces parts that are already in
+    the browser, so such a part would appear only after a reload.
+    """
     opened: list[str] = []
     begins, found = False, []
     for line, kind, text in Environment(autoescape=True).lex((ROOT / file).read_text()):

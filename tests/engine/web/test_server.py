@@ -293,7 +293,9 @@ async def test_valid_credential_that_this_process_has_not_seen_is_accepted_above
 
 @pytest.mark.parametrize("role", ["api", "scheduler", "worker"])
 async def test_process_of_a_role_runs_every_loop_that_was_added_to_the_role(work: Batuta, role: str) -> None:
-    """The API adds two loops: one stores the counts of refused requests, the other sends changes to open pages."""
+    """A process of a role runs every loop that was added to the role. For example, the API adds two loops to the role
+    api: one stores the counts of refused requests, the other sends changes to open pages.
+    """
     create_api(work, load_settings(EngineSettings, {"API_TOKEN": "t" * 40}))
     added = {loop.name for its_role, loop, _ in work._loops if its_role == role}
     assert added >= ({"refusals", "live-pages"} if role == "api" else set())

@@ -65,7 +65,7 @@ async def oracle() -> Oracle:
 
 @pytest.fixture(autouse=True)
 def model(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every Julia that a test builds use this model."""
+    """Make every Julia that a test builds use the scripted language model."""
     monkeypatch.setattr("app.composition.julia.build_llm", lambda work, settings: guard_llm(work, settings, oracle))
 
 

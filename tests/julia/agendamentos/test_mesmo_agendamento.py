@@ -1,4 +1,6 @@
-"""When two rows are the same appointment: there are no duplicates and no wrong merges, and every merge is reported."""
+"""Rows of a file that describe the same appointment are merged, rows that describe different appointments are not, and
+every merge is reported.
+"""
 
 from typing import Any
 

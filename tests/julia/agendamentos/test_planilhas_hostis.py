@@ -32,7 +32,7 @@ def with_sheet(inner: str) -> bytes:
 
 
 def lying_about_its_size() -> bytes:
-    """Return a package whose directory states ten bytes for a part that unpacks to megabytes."""
+    """Return an XLSX package whose directory gives a size of ten bytes for a part that unpacks to megabytes."""
     content = bytearray(package({"[Content_Types].xml": "x", "xl/workbook.xml": "0" * 5_000_000}))
     where = content.rindex(b"PK\x01\x02")
     content[where + 24 : where + 28] = struct.pack("<I", 10)
@@ -201,8 +201,8 @@ async def test_child_that_reads_a_file_gets_limits_and_no_secret_and_no_name_in_
 
 
 def test_look_at_cells_takes_linear_time() -> None:
-    """An earlier version searched the rest of the sheet for the end of each unclosed cell, which takes quadratic
-    time.
+    """The regular expressions that look at cells take linear time. An earlier version searched the rest of the sheet
+    for the end of each unclosed cell, which took quadratic time.
     """
     began = time.monotonic()
     assert _FAR.search(b'<c r="AAA1" ' * 340_000) is None

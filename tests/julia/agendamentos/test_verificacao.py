@@ -1,4 +1,4 @@
-"""A value in a model's answer is accepted only if the text contains it."""
+"""A value in a language model's answer is accepted only if the text of the appointment contains the value."""
 
 import pytest
 

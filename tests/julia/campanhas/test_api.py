@@ -219,8 +219,8 @@ def test_command_creates_schedules_pauses_resumes_cancels_and_shows(
 def test_command_and_api_say_why_a_due_campaign_waits(
     database_url: str, folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A closed window and a pause of all campaigns are two different reasons. The campaign shows the one that
-    applies.
+    """The command and the API show the reason why a due campaign waits: its window is closed, or all campaigns are
+    paused.
     """
     monkeypatch.setenv("DATABASE_URL", database_url)
     asyncio.run(fill_office(database_url))

@@ -577,7 +577,9 @@ async def test_a_cancelled_campaign_cancels_its_batch(office: Office) -> None:
 
 
 async def test_a_campaign_without_a_batch_gets_one_and_is_concluded(office: Office) -> None:
-    """Campaigns started by an older version have no batch."""
+    """A campaign that was started by an older version has no batch. Julia creates a batch for it, so that the campaign
+    can end.
+    """
     going, stopped = [await office.campaign(clientes_especificos=[await office.doctor(n)]) for n in range(2)]
     await office.starts()
     await office.campanhas.pausar(stopped, by="ana")

@@ -1,4 +1,4 @@
-"""Which chip is chosen for a message."""
+"""The rules by which a chip, Julia's name for a WhatsApp number, is chosen for a message."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,6 @@
-"""Decisions based on the gateway's list of instances."""
+"""Comparison of the known chips (WhatsApp numbers) with the gateway's list of connected instances: which chips are new,
+renamed, disconnected or back.
+"""
 
 import pytest
 

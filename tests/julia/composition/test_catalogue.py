@@ -1,4 +1,6 @@
-"""Julia's jobs are listed in two registries, which must agree, and in the two required timetables."""
+"""Julia's list of jobs: each job has the expected schedule in both timetable profiles, and each scheduled endpoint
+exists.
+"""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The engine uses Julia's vocabulary wherever operators depend on it."""
+"""The engine's log lines, categories and health sections use Julia's words, because operators search for them."""
 
 import io
 from datetime import UTC, datetime, timedelta

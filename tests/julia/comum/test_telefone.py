@@ -1,5 +1,5 @@
-"""Phone numbers and addresses. A number has the same key with and without the ninth digit, and a hidden address has no
-number.
+"""Phone numbers and WhatsApp addresses. A number has the same lookup key with and without the ninth digit. An address
+of a person who hides the phone number has no number.
 """
 
 import pytest

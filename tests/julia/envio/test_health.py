@@ -1,5 +1,5 @@
-"""``/health/fila``, and a past incident: fifty messages waited without an alert because the consumer had never been
-started.
+"""``/health/fila``, the health page of the message queue. The tests include a past incident: fifty messages waited
+without an alert because the consumer had never been started.
 """
 
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The scheduled job handles stuck, old and dead messages without an operator."""
+"""The scheduled job of the message queue handles stuck, old and dead messages without an operator."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -54,7 +54,9 @@ class Office:
         return dict(answer.result)
 
     async def begin(self) -> "asyncio.Task[dict[str, Any]]":
-        """Start the job, and return when it is waiting for its second read of the leases."""
+        """Start the job that processes the message queue, and return when it is waiting for its second read of the
+        leases.
+        """
         running = asyncio.create_task(self.runs())
         while not (self.clock._sleepers or running.done()):
             await asyncio.sleep(0)

@@ -20,7 +20,7 @@ DAY = timedelta(days=1)
 
 
 class Listener:
-    """Remembers each call."""
+    """A listener that records each call in ``heard``, or fails if the test requests it."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[str, MensagemEncerrada]] = []

@@ -233,7 +233,9 @@ async def test_gateway_that_lost_earlier_messages_proves_nothing(office: Office,
 async def test_absence_on_a_line_that_is_down_proves_nothing(
     office: Office, doctor: str, chip: str, state: EstadoDaConexao | Unavailable
 ) -> None:
-    """While the chip's connection is down, the gateway's list of messages may omit a message that was sent."""
+    """A message that is missing from the gateway's list may still have been sent. While the chip's connection is down,
+    the list may omit such a message.
+    """
     office.line.answers = [(Unknown("timeout"), True)]
     id = await office.put(doctor)
     await office.works()

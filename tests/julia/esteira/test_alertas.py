@@ -1,4 +1,4 @@
-"""How the alerts for the groups pipeline are derived from its figures."""
+"""The computation of the groups pipeline's alerts from its figures."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""A value in a model's answer is accepted only if the message contains it."""
+"""A value in a language model's answer is accepted only if the group message contains the value."""
 
 from datetime import date
 from decimal import Decimal

@@ -1,4 +1,6 @@
-"""Triggers over HTTP and in the terminal: they list the ids that they would select, and send nothing."""
+"""Triggers, the jobs that choose doctors to write to, over HTTP and in the terminal. A simulation lists the ids of the
+doctors that a trigger would choose, and sends nothing.
+"""
 
 import asyncio
 import json

@@ -89,9 +89,10 @@ LIMITS = {"opt_out": 0.57, "certo": 0.95, "request": -0.5}
 
 @dataclass(frozen=True)
 class Exemplos:
-    """Features (one row per text) and labels (one column per output) of one author's sentences, including copies. Each
-    view of the opt-out has its own feature matrix. ``parts`` contains the individual sentences of the texts, and
-    ``owners`` the row of the text to which each sentence belongs. ``complete`` says which texts have a labelled class.
+    """The training data of one author's sentences, including copies: features (one row per text) and labels (one column
+    per output). Each of the three ways to detect an opt-out (letters, words, concepts) has its own feature matrix.
+    ``parts`` contains the individual sentences of the texts, and ``owners`` the row of the text to which each sentence
+    belongs. ``complete`` says which texts have a labelled class.
     """
 
     texts: Sequence[Any]
@@ -260,7 +261,9 @@ def _figures(autor: str, rated: Mapping[str, Notas], examples: Mapping[str, Exem
 
 
 def curve(rated: Mapping[str, Notas], examples: Mapping[str, Exemplos]) -> dict[str, dict[str, float]]:
-    """Return recall and false alarms of all unseen authors together, for each probability threshold."""
+    """Return the share of opt-outs that were found (recall) and of false alarms, over all unseen authors, for each
+    probability threshold.
+    """
     wanted = np.concatenate([examples[autor].labels[:, 0] > 0 for autor in HONEST])
     likely = np.concatenate([likelihood(rated[autor], calibrate(rated, examples, autor)) for autor in HONEST])
     return {

@@ -1,4 +1,6 @@
-"""Known mistakes of other readers, one test for each."""
+"""Messages that simple parsers are known to misread, for example a year that is taken for a price. There is one test
+for each kind of mistake.
+"""
 
 from datetime import datetime, time
 from decimal import Decimal

@@ -1,5 +1,5 @@
-"""How messages are categorised. Some messages use the words of an offer without being one, and some offers use none of
-these words.
+"""The category of a group message. Some messages use the words of an offer without being one, and some offers use none
+of these words.
 """
 
 import pytest

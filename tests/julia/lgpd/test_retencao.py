@@ -1,4 +1,4 @@
-"""How long conversations, group messages and appointments are kept, on both databases."""
+"""The periods for which conversations, group messages and appointments are kept, on both databases."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

@@ -1,4 +1,6 @@
-"""All of a customer's names are validated before any of them is stored. An error identifies the invalid entry."""
+"""A customer's list of hospital and speciality names is validated completely before any name is stored. An error
+identifies the invalid entry.
+"""
 
 import json
 from pathlib import Path

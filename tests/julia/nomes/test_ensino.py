@@ -1,5 +1,5 @@
-"""When a name that was added by mistake is removed, the next message is read without the name. The tests run on both
-databases.
+"""When an operator removes the name of a hospital or speciality that was added by mistake, the next message is read
+without the name. The tests run on both databases.
 """
 
 from datetime import timedelta
@@ -17,7 +17,7 @@ def ensino(mesa: Bancada) -> Ensino:
 
 
 async def taught(mesa: Bancada, lugar: str, hospital: str) -> None:
-    """Add a name as a reviewer does, by assigning a place to a hospital."""
+    """Add a name for a hospital as a reviewer does, by assigning the place in a vacancy to the hospital."""
     await mesa.dizem("plantão\n" + vaga(lugar))
     await mesa.trabalha()
     row = await mesa.one("SELECT id FROM vagas_grupo WHERE status = 'aguardando_revisao'")

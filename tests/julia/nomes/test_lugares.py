@@ -1,4 +1,4 @@
-"""How a vacancy is assigned to a hospital, on both databases. Two similar names belong to two hospitals. The same name
+"""The assignment of vacancies to hospitals, on both databases. Two similar names belong to two hospitals. The same name
 in two towns also belongs to two hospitals.
 """
 
@@ -132,7 +132,9 @@ async def test_alias_taught_in_one_town_is_unknown_in_another(
 
 
 async def test_confirmed_hospital_of_the_next_town_is_known_in_its_group(mesa: Bancada) -> None:
-    """The groups of one town also offer shifts in the neighbouring town, sometimes without naming that town."""
+    """After a reviewer has assigned a place to a hospital in the neighbouring town, later offers in the same group are
+    assigned to that hospital, even if they do not name the town.
+    """
     await regions(mesa)
     await offered(mesa, VILA, CAMPINAS)
     there = Correcao(hospital="Hospital Vila Inventada", cidade="Valinhos", uf="SP")

@@ -1,4 +1,4 @@
-"""When a shift starts and ends."""
+"""The start and the end of a shift, computed from its date, hours and period."""
 
 from datetime import date, datetime
 from zoneinfo import ZoneInfo

@@ -121,8 +121,8 @@ class Ambiente:
 
 
 async def messages(line: Linha, count: int) -> tuple[list[MensagemVista], str]:
-    """Receive updates until this many messages from other people have arrived. Return the messages and the position
-    after them.
+    """Receive updates until this many messages from other people have arrived. Return the messages, and the position in
+    the update stream after the last one.
     """
     found, marca = await updates(line, count)
     return [each for each in found if isinstance(each, MensagemVista)], marca

@@ -70,7 +70,9 @@ class Escritorio:
                 await self._step_ends()
 
     async def _step_ends(self) -> None:
-        """Wait until an account's step, or the pause after it, has ended."""
+        """Wait until the next step of an account's connection, or the pause after the step, has ended. Wait at most
+        half a second.
+        """
         wakeup = self.telegram.conexoes.wakeup
         with suppress(TimeoutError):
             async with asyncio.timeout(0.5):
@@ -97,7 +99,9 @@ class Escritorio:
         await write(self.database, "UPDATE fila_mensagens SET agendar_para = :at WHERE id = :id", id=id, at=at)
 
     async def settles_doubt(self, id: str) -> None:
-        """Look immediately for a message that may or may not have been sent, without the usual delay."""
+        """Check immediately whether Telegram has a message whose sending is uncertain, instead of after the usual
+        delay.
+        """
         at = self.work.clock.now() - timedelta(seconds=10)
         doubt = "UPDATE fila_mensagens SET envio_desde = :at WHERE id = :id AND envio_estado IS NOT NULL"
         await write(self.database, doubt, id=id, at=at)

@@ -112,8 +112,8 @@ async def test_nothing_secret_is_logged_or_shown(ambiente: Ambiente, caplog: pyt
 
 
 def test_login_in_development_uses_the_telegram_and_the_key_of_the_worker() -> None:
-    """`batuta up` gives its child processes the simulated Telegram and an encryption key. A command in another terminal
-    has neither.
+    """In development, a command in another terminal uses the same simulated Telegram and the same encryption key as the
+    child processes of `batuta up`.
     """
     settings = as_child(Settings(app_env="development", secret_key="synthetic key of the operator"))
     assert settings.session_keys == (SIMULATED,)

@@ -1,4 +1,4 @@
-"""How errors from Telegram's server are translated: which of them end a message, and which stop the account."""
+"""The translation of errors from Telegram's server: which errors end a message, and which stop the account."""
 
 import pytest
 from telethon.errors import rpc_message_to_error

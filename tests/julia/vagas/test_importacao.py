@@ -1,4 +1,4 @@
-"""Whether an extracted vacancy is imported, reviewed or discarded: a weighted score decides."""
+"""A weighted score decides whether an extracted vacancy is imported, reviewed or discarded."""
 
 from dataclasses import replace
 from datetime import date, timedelta

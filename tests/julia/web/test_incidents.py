@@ -95,7 +95,9 @@ async def test_alert_reaches_slack_as_text_with_the_next_step(work: Batuta, outs
 
 
 async def test_failed_alert_is_reported_without_its_address(work: Batuta) -> None:
-    """The simulated Slack rejects a body without a text, such as one meant for a generic webhook."""
+    """The event for a failed alert names the sink and the kind of error, but not the sink's address. Here the simulated
+    Slack rejects the body, because the body is meant for a generic webhook.
+    """
     events = EventRecorder()
     work.events.subscribe(events)
     add_failing_check(work)

@@ -1,4 +1,4 @@
-"""Actions in a real browser: with a dialog, without JavaScript, and from the keyboard."""
+"""The dashboard's actions in a real browser: with a dialog, without JavaScript, and from the keyboard."""
 
 from playwright.async_api import expect
 

@@ -21,7 +21,9 @@ FEW = ("/painel", "/painel/tarefas", "/painel/freios", "/painel/filas/default")
 
 
 class Step(NamedTuple):
-    """An action: the page that offers it, its form fields, the row that must exist afterwards, and its audit entry."""
+    """An action on the dashboard: the page that offers it, its form fields, the row that must exist afterwards, and its
+    audit entry.
+    """
 
     page: str
     action: str

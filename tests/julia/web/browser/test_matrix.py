@@ -34,7 +34,9 @@ REMEMBER_BAR = """new MutationObserver(() => { window.bar ??= document.querySele
 
 
 class Step(NamedTuple):
-    """An action: the page that offers it, its form fields, and a query that must return one row afterwards."""
+    """An action on Julia's dashboard: the page that offers it, its form fields, and a query that must return one row
+    afterwards.
+    """
 
     page: str
     action: str
