@@ -60,7 +60,7 @@ class GuardedWorker:
         return notes_in(Path(self.plan.folder), *words)
 
     def at(self, *words: str) -> float:
-        """Return the time of the first note that begins with these words."""
+        """Return the time of the first line in the process's ``notes`` file that begins with these words."""
         return float(self.notes(*words)[0][-1])
 
     def log(self) -> str:

@@ -153,7 +153,7 @@ class TelegramOffice:
             self.worker.join()
 
     def notes(self, *words: str) -> list[list[str]]:
-        """Return the worker's notes that begin with these words."""
+        """Return the lines of the worker's ``notes`` file that begin with these words."""
         return notes_in(Path(self.plan["folder"]), *words)
 
     async def noted(self, *words: str, count: int = 1) -> bool:

@@ -131,8 +131,8 @@ async def _locked(url: str, folder: Path) -> None:
 
 
 def _down(running: Plant, start: datetime) -> Down:
-    """Return the downtime. It includes the five seconds before the outage, because a decision that was in progress may
-    be lost.
+    """Return the period in which no scheduler could record a fire. The period includes the five seconds before the
+    outage, because a decision that was in progress may be lost.
     """
     return Down(start - 5 * SECOND, running.clock.now(), running.clock.now() + RECOVERS)
 

@@ -49,7 +49,9 @@ async def _sweep(url: str, folder: Path) -> None:
 
 
 async def _die_at(office: SendingWorkers, point: str, lost: float) -> str:
-    """Run one worker that exits at this point. It must reach the point, because no other worker is running."""
+    """Run one worker that exits at the given labelled point in the code. It must reach the point, because no other
+    worker is running.
+    """
     await office.behave(lost_answers=lost)
     await office.put(2)
     doomed = office.begin(send_plant.run, dies_at=f"{point}#1")
@@ -60,8 +62,8 @@ async def _die_at(office: SendingWorkers, point: str, lost: float) -> str:
 
 
 async def _try_other_points(office: SendingWorkers, known: Collection[str]) -> Sequence[str | None]:
-    """Try every point that is not in ``known``, several at a time. The result for a point is None if no run reached
-    it.
+    """Run workers that exit at the labelled points in the code, one worker for each point that is not in ``known`` and
+    several at a time. The result for a point is None if no worker reached the point.
     """
     room = asyncio.Semaphore(CONCURRENCY)
     points = sorted({*await _record_points(office)} - {*known})
@@ -69,7 +71,7 @@ async def _try_other_points(office: SendingWorkers, known: Collection[str]) -> S
 
 
 async def _record_points(office: SendingWorkers) -> Collection[str]:
-    """Record the points that a run without a crash passes."""
+    """Record the labelled points in the code that a run without a crash passes."""
     await office.put(40)
     recording = office.begin(send_plant.run, dies_at="")
     await office.until_over()

@@ -1,4 +1,4 @@
-"""The assignment of runs to windows, earliest deadline first, compared with an independent maximum matching."""
+"""The assignment of runs to time windows, earliest deadline first, compared with an independent maximum matching."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -63,7 +63,7 @@ RULES = Rules(read_at=START + timedelta(hours=1), epsilon=EPSILON)
 
 
 def true_history(fires: Fires) -> Evidence:
-    """Return evidence in which each fire either ran at most epsilon late or was skipped with a reason."""
+    """Return evidence in which each fire either ran at most ``EPSILON`` late or was skipped with a reason."""
     targets, receipts, log = [], [], []
     for number, ((job, at), (late, lasts, runs)) in enumerate(fires.items()):
         key, start = str(number), at + late * SECOND

@@ -152,7 +152,7 @@ async def test_inbound_message_and_the_record_of_a_sent_message_never_deadlock(
 
 
 class Once:
-    """A call that waits until it is released."""
+    """A replacement for a function that the sender calls. Each call waits until the test sets ``released``."""
 
     def __init__(self) -> None:
         self.reached, self.released = asyncio.Event(), asyncio.Event()

@@ -1,4 +1,5 @@
-"""Score the reader on the labelled sentences of each author: ``python -m tests.julia.leitura_conversas.score``.
+"""Score the reader of inbound texts on the labelled sentences of each author: ``python -m
+tests.julia.leitura_conversas.score``.
 
 A development author's sentences are read by a model that was not trained on them (``validacao.json``). The command
 prints scores but no sentence, so that the people who change the reader do not see the sentences of the unseen authors.

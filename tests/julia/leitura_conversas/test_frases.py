@@ -1,4 +1,6 @@
-"""The reader on the labelled sentences of several authors. A failure names the author, but never quotes a sentence."""
+"""The reader of inbound texts on the labelled sentences of several authors. A failure names the author, but never
+quotes a sentence.
+"""
 
 import json
 

@@ -1,5 +1,6 @@
-"""Print the reader's scores by author, and the vacancies that would be imported: ``python -m
-tests.julia.leitura_grupos.medir``. Each author is read by models that were fitted without the author.
+"""Print how well the reader of group messages reads each author's messages, and which vacancies would be imported:
+``python -m tests.julia.leitura_grupos.medir``. The messages of an author are read by models that were fitted without
+this author.
 
 ``--documento`` also writes the tables, the reliability diagram and the ten worst messages to ``docs/``.
 """

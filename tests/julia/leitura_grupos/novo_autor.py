@@ -1,5 +1,5 @@
-"""Score the readers on the files of an author who is new to them: ``python -m tests.julia.leitura_grupos.novo_autor
-PASTA``.
+"""Score the reader of group messages and the reader of appointments on the files of an author who is new to them:
+``python -m tests.julia.leitura_grupos.novo_autor PASTA``.
 
 The folder contains ``grupos.jsonl``, ``agendamentos.jsonl`` or both, labelled according to the rules in
 ``autores/README.md``. The readers run with their stored weights. The command fits no model and writes no file.

@@ -1,4 +1,4 @@
-"""Score the reader against labelled messages. The labelling rules are in ``autores/README.md``."""
+"""Score the reader of group messages against labelled messages. The labelling rules are in ``autores/README.md``."""
 
 import json
 import re

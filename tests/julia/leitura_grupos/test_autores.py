@@ -1,5 +1,5 @@
-"""The reader's scores do not get worse for any author. ``docs/leitura.md`` has its scores for authors on whose messages
-it was not fitted.
+"""The scores of the reader of group messages do not get worse for any author. ``docs/leitura.md`` has the scores for
+authors on whose messages the reader was not fitted.
 """
 
 import pytest

@@ -303,7 +303,7 @@ class Handler:
         raise AssertionError(f"the server does not know {type(request).__name__}")
 
     def pushed(self, update: Any) -> Any:
-        """Translate an update for pushing to the client."""
+        """Convert an update of the simulated Telegram to the TL object that the server pushes to the client."""
         self._conta = self._mundo.account(self._token)
         own = self._own()
         position = own.index(update) + 1 if update in own else 0

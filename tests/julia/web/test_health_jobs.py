@@ -30,7 +30,7 @@ FIELDS = {
 
 
 class Julia:
-    """The application over HTTP, on a fake clock."""
+    """Julia's web application with an HTTP client and a fake clock."""
 
     def __init__(self, work: Batuta, settings: Settings, clock: FakeClock) -> None:
         self.work = work
