@@ -1,5 +1,4 @@
-"""Options of jobs on both databases: intervals, schedules with seconds, jitter, and the policies for overlapping fires.
-"""
+"""Options of jobs on both databases: intervals, schedules with seconds, jitter, and the policies for overlapping fires."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

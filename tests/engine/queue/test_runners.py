@@ -18,8 +18,7 @@ COLOUR: ContextVar[str] = ContextVar("colour", default="none")
 
 
 class Items:
-    """Items for the runners to run. ``seen`` lists the context value that each item finds when it begins or continues.
-    """
+    """Items for the runners to run. ``seen`` lists the context value that each item finds when it begins or continues."""
 
     def __init__(self, clock: FakeClock) -> None:
         self.runners = Runners(self.work, lambda: None, clock)

@@ -65,8 +65,7 @@ def protected_routes(api: FastAPI) -> list[tuple[str, str]]:
 
 
 def address(path: str) -> str:
-    """Return the route's path with valid values for its parameters, so that only authentication can refuse a request.
-    """
+    """Return the route's path with valid values for its parameters, so that only authentication can refuse a request."""
     path = re.sub(r"{[^}]+:uuid}", "01920000-0000-7000-8000-000000000000", path)
     return re.sub(r"{[^}]+}", "x", path.replace("{endpoint}", "limpar-historico"))
 
