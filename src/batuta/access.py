@@ -40,8 +40,8 @@ EVERY_SCOPE = frozenset(Scope)
 
 
 class UserRole(StrEnum):
-    """The usual sets of scopes for human users. Each role includes all scopes of the previous role. No role has the
-    scope ``pii``.
+    """The role of a human user: a named set of scopes. ``READER`` has the scope ``read``, ``OPERATOR`` also has
+    ``operate``, and ``ADMIN`` also has ``send`` and ``tokens``. No role has the scope ``pii``.
     """
 
     READER = "reader"
@@ -123,8 +123,8 @@ def mint(
 
 
 def mint_successor(old: Token, *, by: str, now: datetime, chance: Callable[[int], str]) -> tuple[Token, str]:
-    """Create a token's successor, with the same name, scopes, networks and lifetime. Return the same two values as
-    ``mint``.
+    """Create a token's successor, with the same name, scopes, networks and lifetime. Return two values: the new token,
+    which contains only a hash of its secret, and the new token's text, which contains the secret.
     """
     expires = None if old.expires_at is None else now + (old.expires_at - old.created_at)
     return mint(old.name, old.scopes, by=by, now=now, chance=chance, expires_at=expires, networks=old.networks)

@@ -1,5 +1,5 @@
-"""Support for tasks that ARQ runs: the relay in the engine's worker, and the loops that run beside an ordinary ARQ
-worker.
+"""Public names for running tasks with ARQ, a task queue on Redis: the relay, with which the engine's worker sends tasks
+to ARQ, and the loops that run beside an ordinary ARQ worker.
 """
 
 from batuta.engine.arq import ArqWorker, add_arq_relay

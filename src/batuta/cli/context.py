@@ -78,7 +78,7 @@ class CliContext:
         return self._err
 
     def work(self) -> "Batuta":
-        """Return the complete application. The first call loads it."""
+        """Return the application that ``--app`` names, with all its services. The first call imports it."""
         if self.unloaded is not None:
             raise self.unloaded  # a second import would repeat the declarations and hide this error
         if self._work is None:
@@ -204,7 +204,9 @@ class CliContext:
         return self.texts().minute(instant.astimezone(self._pick_work().zone))
 
     def moment(self, written: str | None) -> str:
-        """Parse an ISO timestamp and format it like ``local``. Return an empty string for None."""
+        """Parse an ISO timestamp, and format it in the application's time zone and the operator's language. Return an
+        empty string for None.
+        """
         return self.local(datetime.fromisoformat(written)) if written else ""
 
 
@@ -301,7 +303,9 @@ def import_app(name: str) -> tuple[ModuleType, str]:
 
 
 def default_app(start: Path) -> str:
-    """Return the value of ``[tool.batuta] app`` in the nearest pyproject.toml."""
+    """Return the setting ``[tool.batuta] app`` from the pyproject.toml in the folder ``start`` or, if that file does
+    not set it, in the nearest folder above.
+    """
     if (app := _project_option(start, "app")) is None:
         raise UnknownApp(
             app="", why=Reason("app_none", "no pyproject.toml in this folder or above sets [tool.batuta] app")

@@ -125,8 +125,9 @@ class _OutputStream(io.StringIO):
 
 
 class ReadyBanner:
-    """Loop that calls ``announce`` once, as soon as ``is_complete`` returns true and ``/health`` responds. ``wakeup``
-    is set when a child becomes ready.
+    """Loop in `batuta up` that calls ``announce`` a single time, as soon as all children have been started and the API
+    responds. ``is_complete`` returns whether every child has become ready or ended at least once. The parent sets
+    ``wakeup`` when a child becomes ready.
     """
 
     name = "announcer"

@@ -320,9 +320,9 @@ def _options_of(context: Any) -> list[str]:
 
 
 def _describe_bad_value(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
-    """Return a sentence that says why a parameter's value was refused. If a command refused the value, ``mistake``
-    holds the expected format, or the key of a text that describes the format. If the parser refused it, the cause of
-    ``mistake`` is a validation error.
+    """Return a sentence that says why a parameter's value was refused. ``mistake`` is the exception that a command or
+    the parser raised. A command's exception contains the expected format, or the key of a text that describes this
+    format. The parser's exception has a validation error as its cause.
     """
     if mistake.param is None:
         return texts("cli.mistake.form", name=mistake.param_hint, form=texts.get(mistake.message, mistake.message))
@@ -516,8 +516,8 @@ def _options(
     lang: Annotated[str | None, typer.Option("--lang", help="pt-BR | en")] = None,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
 ) -> None:
-    """Declare the global options for the help and the parser. Their values are ignored here, because
-    ``make_cli_context`` read them before the tree was built.
+    """Declare the global options for the help and the parser, and refuse an unknown language. The options take effect
+    earlier: ``make_cli_context`` reads their values before the command tree is built.
     """
     if lang not in (None, "pt-BR", "en"):
         raise typer.BadParameter("cli.form_language", param_hint="--lang")

@@ -206,8 +206,8 @@ def command_here() -> str:
 
 
 def _notify_systemd(tree: ProcessTree, notifier: Notifier) -> None:
-    """Report the children's state to systemd. The service is reported as ready once every child has been started, even
-    if a child fails.
+    """Report the children's state to systemd. The service is reported as ready once every child has become ready or has
+    ended at least once.
     """
     lives = [child.spec.name for child in tree.children if child.process is not None and child.is_ready]
     missing = [child.spec.name for child in tree.children if child.spec.name not in lives]

@@ -31,13 +31,13 @@ SILENCE_LIMIT = timedelta(seconds=12)
 
 @dataclass(frozen=True, slots=True)
 class Active:
-    """Result of ``standing``: this process's timetable is already active."""
+    """Result of the function ``standing``: this process's timetable is already active."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakesOver:
-    """Result of ``standing``: no newer timetable is alive, so this process's timetable becomes active. ``active`` is
-    the timetable that it replaces, or None.
+    """Result of the function ``standing``: no newer timetable is alive, so this process's timetable becomes active.
+    ``active`` is the fingerprint of the timetable that it replaces, or None.
     """
 
     active: str | None
@@ -45,8 +45,8 @@ class TakesOver:
 
 @dataclass(frozen=True, slots=True)
 class StandsBy:
-    """Result of ``standing``: a newer timetable is alive, so this process waits. ``behind`` is the fingerprint of the
-    newest timetable that is alive.
+    """Result of the function ``standing``: a newer timetable is alive, so this process waits. ``behind`` is the
+    fingerprint of the newest timetable that is alive.
     """
 
     behind: str

@@ -76,8 +76,9 @@ class Dispatcher:
         return Activation(self.registry.own(self.release), self.log, self.clock, self.lease_holder)
 
     def job(self, name: str) -> Job | None:
-        """Return the job as it is currently scheduled. If the active profile lacks the job, return it from another
-        profile, because a run in progress still needs it. Return None if this release does not declare the job.
+        """Return the job with this name, as it is currently scheduled. If the active profile lacks the job, return it
+        from another profile, because a run in progress still needs it. Return None if this release does not declare the
+        job.
         """
         return self._timetable.get(name) or self.registry.find_declared(name)
 
@@ -114,8 +115,9 @@ class Dispatcher:
         return Idle(self.clock.now() + LONGEST_REST)
 
     async def _follow_controls(self, standing: Active | TakesOver) -> bool:
-        """Register the jobs after the timetable or the controls have changed. Return False, without registering, if
-        another process changed the controls or the active timetable in the meantime.
+        """Register the jobs at the start, and again whenever this process takes over from another timetable or
+        operators have changed the profile or a window. Return False, without registering, if another process changes
+        the profile, a window or the active timetable at the same time.
         """
         controls = await self.log.controls()
         if controls == self._controls and isinstance(standing, Active):
@@ -145,7 +147,7 @@ class Dispatcher:
 
     async def _fire(self, due: Collection[str], now: datetime) -> bool:
         """Decide which due fires of the given jobs run, record those decisions, and start the runs. Return False,
-        without deciding, if the controls or the active timetable changed.
+        without deciding, if an operator has changed the profile or a window, or if another timetable has become active.
         """
         waiting: set[str] = set()
         is_current = True

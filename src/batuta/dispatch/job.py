@@ -60,8 +60,9 @@ class Run:
 
 
 class Target(Protocol):
-    """Interface of a job's target, which delivers the job's runs. ``repeatable`` means that two deliveries with the
-    same key have the effect of one delivery, so that another scheduler may repeat the run.
+    """Interface of a job's target: the function or HTTP endpoint that runs when the job fires. ``repeatable`` means
+    that two deliveries of a run with the same idempotency key have the effect of one delivery, so that another
+    scheduler may repeat the delivery.
     """
 
     @property
@@ -71,8 +72,8 @@ class Target(Protocol):
         """The path or function that the target calls, as text for operators."""
 
     async def deliver(self, run: Run) -> Ending:
-        """Deliver the run and return its outcome before the deadline. If the called code raises an error, return the
-        error as an outcome.
+        """Call the function or endpoint for a run, and return the outcome before the run's deadline. If the called code
+        raises an error, return the error as an outcome.
         """
 
 

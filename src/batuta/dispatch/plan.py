@@ -39,8 +39,8 @@ def pause_of_category(name: str) -> str:
 
 
 def rules_of(job: Job) -> tuple[SwitchRule, ...]:
-    """Return every rule that can hold the job: the three pauses (all, category, job), then the switches that the job
-    names.
+    """Return every rule that can hold the job back: the three pauses (all, category, job), then the switches that the
+    job names.
     """
     return (*_pauses_of(job), *job.holds)
 
@@ -59,7 +59,7 @@ def find_holding_switch(job: Job, switches: Mapping[str, Switch], now: datetime)
 
 
 def possible_holds(job: Job) -> list[str]:
-    """Return, for each rule that can hold the job back, the reason that operators see while the rule holds it."""
+    """Return, for each rule that can hold the job back, the reason that operators see while the job is held back."""
     return [
         _pause_reason(job, rule, (SWITCH_ON if rule.hold_when else SWITCH_OFF)(switch=rule.key, setting=""))
         for rule in rules_of(job)
@@ -67,8 +67,8 @@ def possible_holds(job: Job) -> list[str]:
 
 
 def _pause_reason(job: Job, rule: SwitchRule, why: str) -> str:
-    """Return ``why``, the reason why a job is held. If ``why`` only names the switch that implements a pause, return a
-    reason that names the pause instead.
+    """Return the reason that operators see for a job that is held back: ``why`` itself or, if ``why`` only names the
+    switch that implements a pause, a reason that names the pause.
     """
     if not isinstance(why, Reason) or why.code != SWITCH_ON:
         return why
@@ -81,8 +81,8 @@ def _pause_reason(job: Job, rule: SwitchRule, why: str) -> str:
 
 
 def find_past_hold(job: Job, switches: Mapping[str, Switch], fire: datetime) -> str | None:
-    """Return the reason why a switch held the job at the past instant ``fire``, or None if no switch held it. A fire
-    that was held does not run later.
+    """Return the reason why a switch held the job back at the past instant ``fire``, or None if no switch did. A fire
+    that was held back does not run later.
     """
     for rule in rules_of(job):
         switch = switches.get(rule.key)
@@ -218,7 +218,9 @@ def _row(job: Job, fire: datetime, is_late: bool, status: Status, reason: str | 
 def plan_manual(
     job: Job, ledger: Ledger, windows: Mapping[str, Window], params: Mapping[str, str], *, even_if_held: bool
 ) -> Decisions:
-    """Return the database row for a run that an operator requested. Raise JobRefused if the job is running or held."""
+    """Return the database row for a run that an operator requested. Raise JobRefused if the job is running and its
+    overlap rule forbids a second run, or if the job is held back and ``even_if_held`` is false.
+    """
     is_running = job.name in ledger.running
     if is_running and job.overlap in (Overlap.SKIP, Overlap.QUEUE_ONE):
         raise JobRefused(job=job.name, why=reasons.ALREADY_RUNNING(), next_step=reasons.WAIT_AND_REPEAT())

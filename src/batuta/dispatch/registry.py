@@ -1,4 +1,4 @@
-"""Registry of the jobs in all profiles. The controls in the database select the active profile."""
+"""Registry of the jobs in all profiles. Operators select the active profile, and the database stores their choice."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
@@ -44,8 +44,8 @@ class JobRegistry:
         self.changes += 1
 
     def timetable(self, controls: Controls) -> Mapping[str, Job]:
-        """Return, by name, the jobs of the profile that the controls select. Jobs with a window fire when that window
-        opens.
+        """Return, by name, the jobs of the active profile. A job with a window fires when the window opens.
+        ``controls`` contains the profile and the windows that operators have set.
         """
         profile = self.profile(controls)
         windows = self.windows_now(controls)
@@ -68,8 +68,8 @@ class JobRegistry:
         return _require_known(word, tuple(self.windows), "window")
 
     def find(self, name: str, controls: Controls) -> Job:
-        """Return the job as it is currently scheduled. If the active profile lacks the job, return it from another
-        profile, because an operator may run a job of any profile.
+        """Return the job with this name, as it is currently scheduled. If the active profile lacks the job, return it
+        from another profile, because an operator may run a job of any profile.
         """
         now = self.timetable(controls)
         job = now.get(name) or self.find_declared(_require_known(name, tuple(sorted(self.names)), "job"))
@@ -77,7 +77,9 @@ class JobRegistry:
         return job
 
     def find_declared(self, name: str) -> Job | None:
-        """Return the job from the first profile that declares it, or None if this release does not declare it."""
+        """Return the job with this name from the first profile that declares the job. Return None if this release does
+        not declare it.
+        """
         return next((job for job in self if job.name == name), None)
 
     @property

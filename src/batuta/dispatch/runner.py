@@ -87,8 +87,8 @@ class Runner:
 
     @contextmanager
     def expecting(self) -> Iterator[None]:
-        """Context manager around code that records and starts runs. A drain first waits until this code has ended, and
-        then waits for the runs that it started.
+        """Context manager around code that records and starts runs. At a shutdown, the runner first waits until such
+        code has ended, and then waits for the runs that the code started.
         """
         self._expected += 1
         self._none_expected.clear()
@@ -147,10 +147,12 @@ class Runner:
         await pass_phases(self, Shutdown.begin(self._clock, grace))
 
     def quiet(self) -> None:
-        """Do nothing: only the dispatcher and the reaper start runs, and both have already stopped."""
+        """First phase of a shutdown, in which no new work may start. There is nothing to do here: only the dispatcher
+        and the reaper start runs, and both have already stopped.
+        """
 
     async def finish(self) -> None:
-        """Wait until every run has ended and no ``expecting`` block is open."""
+        """Wait until every run has ended and no code that starts runs (an ``expecting`` block) is in progress."""
         while self._runs or self._expected:
             await self._none_expected.wait()
             if self._runs:
@@ -176,7 +178,7 @@ class Runner:
         await self._close(execution, ending)
 
     async def _record(self, execution: Execution, job: Job, grace: timedelta) -> Ending:
-        """Execute the run. If tracing is enabled, record it as a span."""
+        """Execute a run and return its outcome. If tracing is enabled, record the execution as a span."""
         if (tracing := recorder()) is None:
             return await self._execute(execution, job, grace)
         facts = {"batuta.job": job.name, "batuta.execution": execution.id, "batuta.trigger": execution.trigger.value}

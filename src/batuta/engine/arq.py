@@ -1,4 +1,6 @@
-"""Runs tasks with ARQ: the relay in an engine worker, and the functions and loops for a plain ARQ worker."""
+"""Runs tasks with ARQ, a task queue on Redis: the relay, with which the engine's worker sends tasks to ARQ, and the
+functions and loops for an ordinary ARQ worker.
+"""
 
 from collections.abc import Callable
 from datetime import timedelta

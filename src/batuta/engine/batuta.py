@@ -394,8 +394,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         self, name: str, params: Mapping[str, str] = MappingProxyType({}), *, even_if_held: bool = False
     ) -> Recorded:
         """Run a job now in this process, wait until it ends, and return its row in the execution log, as ``batuta run``
-        does. If the job is a function, it receives ``params`` in its run. Raises JobRefused if the job is already
-        running, or if a pause holds it and ``even_if_held`` is false.
+        does. If the job is a function, it receives ``params`` in its run. Raises JobRefused if the job is running and
+        its overlap rule forbids a second run, or if a pause holds it back and ``even_if_held`` is false.
         """
         job = self.registry.find(name, await self.controls.read())
         execution = await self.scheduler().run_by_hand(job, params, even_if_held=even_if_held)
@@ -405,7 +405,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
     def retentions(self) -> list[Retention]:
         """Return the retention rules for the engine's tables. The tables of executions and circuit transitions are
-        excluded, because the application prunes them.
+        excluded: each application decides how long it keeps these rows, and deletes them itself.
         """
         return [
             Retention("tasks", self._task_store.prune),  # each row contains its own expiry instant

@@ -165,8 +165,8 @@ async def _report(context: TaskContext, progress: Any) -> None:
 
 
 async def _send_nothing(progress: Any) -> None:
-    """Do nothing. A context is sent to a child process with this function in place of its report function; the child
-    then sets its own.
+    """Do nothing. This function takes the place of ``TaskContext.report`` while a context is sent to a child process.
+    The child then replaces it with a function that sends progress to the worker.
     """
 
 
@@ -192,8 +192,8 @@ def _kill(process: ForkServerProcess) -> None:
 
 
 def _error(pickled: bytes, name: str, stack: str) -> Exception:
-    """Return the error that the function raised, with a ChildFailed error as its cause. The message of this cause
-    contains the child's stack trace.
+    """Return the error that the function raised, with a ChildFailed error as its cause. The cause's message contains
+    the child's stack trace. If the error could not be pickled, return the ChildFailed error itself.
     """
     cause = ChildFailed(raised=name, stack=stack)
     if not pickled:

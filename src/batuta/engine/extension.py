@@ -69,8 +69,8 @@ Command: TypeAlias = Callable[..., None] | str | Mapping[str, Callable[..., None
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A kind of process. ``run`` returns after ``stop`` is set and all work has drained. If ``run`` is None, the
-    process runs the loops and queues that the application added for this role, supervised like a worker.
+    """A kind of process. ``run`` returns after ``stop`` is set and the work in progress has ended. If ``run`` is None,
+    the process runs the loops and queues that the application added for this role, supervised like a worker.
     """
 
     name: str

@@ -123,8 +123,8 @@ class Observability:
         return [each.items for each in await self.unserved().of_stages()]
 
     def loops(self, role: str, running: Callable[[], Collection[LoopState]]) -> Iterator[tuple[Loop, LoopPolicy]]:
-        """Return the loops that assess health and send alerts in a process of this role. ``running`` returns the loops
-        that the process is running.
+        """Return the loops that a process of this role runs to assess health, to send alerts and, in the scheduler, to
+        call the dead man's switch. ``running`` returns the loops that the process is running.
         """
         yield self.hub(), HUB_POLICY
         if role == "scheduler" and (url := self._secret("deadman_url")) is not None:

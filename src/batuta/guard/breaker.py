@@ -167,7 +167,9 @@ class CircuitStore(Protocol):
         """
 
     async def history(self, name: str | None, since: datetime, limit: int) -> list[Transition]:
-        """Return the transitions since the given time, newest first."""
+        """Return the state changes (transitions) of the circuit ``name`` since a given time, newest first. If ``name``
+        is None, return the transitions of all circuits.
+        """
 
 
 def fresh(rule: CircuitRule, name: str) -> Circuit:
@@ -175,8 +177,8 @@ def fresh(rule: CircuitRule, name: str) -> Circuit:
 
 
 def answer(circuit: Circuit, now: datetime, chance: float) -> Answer:
-    """Decide whether a call may pass. ``chance``, a random number in [0, 1), spreads the retries of held callers over
-    time.
+    """Decide whether a call may pass. ``chance``, a random number in [0, 1), spreads over time the retries of callers
+    that are held back.
     """
     spread = min(circuit.reset, LONGEST_SPREAD) * chance
     if circuit.wait_until is not None and _is_ahead(circuit.wait_until, now):

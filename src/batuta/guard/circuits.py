@@ -197,8 +197,8 @@ class Breaker:
 
 @dataclass(frozen=True, slots=True)
 class BreakerTicket:
-    """Ticket for an admitted call. If the store is unavailable, the ticket's report is dropped, because every later
-    call reports its result too.
+    """Ticket for a call that a circuit breaker admitted. If the database is unavailable, the ticket's report is dropped
+    without an error, because the reports of later calls also update the circuit.
     """
 
     breaker: Breaker

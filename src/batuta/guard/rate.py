@@ -1,7 +1,7 @@
-"""Rate limits: at most N effects in any window, across all processes.
+"""Rate limits: at most N effects in any period of a given length (the window), across all processes.
 
-A token is reserved before the effect and confirmed after it. A confirmed token occupies part of the limit for one
-window after the confirmation. A token without a confirmation is treated as if its effect happened at the last permitted
+A token is reserved before the effect and confirmed after it. A confirmed token counts towards the limit for one window
+after the confirmation. A token without a confirmation is treated as if its effect happened at the last permitted
 instant (``use_within`` after the reservation). So the limit is never exceeded in any window, even if a process dies
 between the reservation and the confirmation.
 """
@@ -81,7 +81,9 @@ class Rates(Protocol):
         """
 
     async def confirm(self, id: str, *, within: Any | None = None) -> None:
-        """Confirm that the effect happened. From now on, its tokens occupy their limits for one window."""
+        """Confirm that the effect of a reservation happened. From now on, the reservation's tokens count towards their
+        limits for one window.
+        """
 
     async def release(self, id: str, *, within: Any | None = None) -> None:
         """Release tokens whose effect provably did not happen. Confirmed tokens are not released."""

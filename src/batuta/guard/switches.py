@@ -62,7 +62,9 @@ class SwitchRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchGuard(SwitchRule):
-    """Guard that reads its switch at each call."""
+    """Guard that reads a switch from the store at each call. The guard holds work back while the switch is in the
+    position ``hold_when``, and while the switch cannot be read.
+    """
 
     switches: Switches
 

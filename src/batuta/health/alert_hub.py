@@ -1,4 +1,4 @@
-"""The alert hub assesses health, decides about alerts under a lease, and sends them.
+"""The alert hub assesses health, decides about alerts while it holds a lease, and sends them.
 
 Every role runs a hub, but only the holder of the lease assesses health and sends alerts. So two processes never send
 the same alert. If the lease holder dies, another role gets the lease within half a minute and reports the death. The

@@ -265,7 +265,9 @@ def judge_timetables(seen: Sequence[Timetable], now: datetime) -> Report:
 
 
 def _report_older_timetable(active: Timetable, seen: Sequence[Timetable], now: datetime) -> Report:
-    """Report that all schedulers of a newer release have stopped, so that an older timetable fires again."""
+    """Report that all schedulers of a newer release have stopped, and that an older timetable is therefore active
+    again.
+    """
     gone = [
         each
         for each in seen

@@ -161,8 +161,8 @@ def unserved_check(tasks: Ask, stages: Ask, beats: Beats, now: Callable[[], date
 
 
 class _PeriodicQuery:
-    """Runs a query at most once every few minutes, unless its latest result contains items. Calls made in between
-    return the latest result.
+    """Runs a query again only if the last run was some minutes ago, or if the last result contains items. Any other
+    call returns the last result.
     """
 
     def __init__(self, ask: Ask, clock: Clock) -> None:

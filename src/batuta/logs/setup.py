@@ -220,8 +220,8 @@ def _make_the_only_handler(handler: logging.Handler) -> None:
 
 
 def _trace() -> dict[str, str]:
-    """Return the trace fields of the current context. The function is called for each log line, so that lines from
-    libraries get these fields too.
+    """Return the ids of the current trace and span, as fields for a log line. The function is called for each log line,
+    so that lines from libraries contain these ids too.
     """
     here = current()
     return {} if here is None else {"trace_id": here.trace_id, "span_id": here.span_id}

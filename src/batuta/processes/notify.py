@@ -52,7 +52,9 @@ class Notifier:
 
     @property
     def watchdog_every(self) -> timedelta | None:
-        """The interval between heartbeats: half the limit, so that one late heartbeat is harmless."""
+        """The interval between heartbeats: half of the parent's time limit, so that one late heartbeat is harmless.
+        None if the parent sets no limit.
+        """
         return None if self.watchdog_limit is None else self.watchdog_limit / 2
 
     def ready(self) -> bool:
@@ -76,8 +78,8 @@ class Notifier:
         return self._send(STATUS + " ".join(text.split()))
 
     def _send(self, words: str) -> bool:
-        """Send a datagram without waiting, and return whether it was delivered. It is not delivered if the receiver's
-        buffer is full.
+        """Send a datagram to the parent without waiting, and return whether it was delivered. Delivery fails if the
+        buffer of the parent's socket is full, or if this process has no such parent.
         """
         if self.address is None:
             return False

@@ -249,8 +249,8 @@ class CrashWatch:
 
 
 async def _take_up(owners: Collection[str], recover: Recover) -> None:
-    """Call the recovery function repeatedly until these dead owners have no work left, but at most MOST_BATCHES
-    times.
+    """Recover the work of lease owners whose processes are dead: call ``recover`` until no work is left, but at most
+    MOST_BATCHES times.
     """
     for _ in range(MOST_BATCHES):
         if not await recover(owners):

@@ -105,8 +105,8 @@ def decide_restart(
     chance: float,
     budget: Budget,
 ) -> RestartDecision:
-    """Decide when to restart a child. ``was_ready`` is true if any child of this role was ready before. Instants are
-    monotonic seconds.
+    """Decide whether and when to restart a child that has ended. ``was_ready`` is true if any child of this role was
+    ready before. Instants are monotonic seconds.
     """
     counted = (*count_recent(ends, passed, budget), passed)
     is_looping = len(counted) >= budget.most

@@ -27,8 +27,8 @@ from batuta.receive.endpoints import Endpoint, JobCall, outcome_word, reply_body
 
 @dataclass(frozen=True, slots=True)
 class CallOpened:
-    """The call is new, so this process must run and close it. ``at`` is when the call was opened, by the database's
-    clock; later writes about the call pass this time as ``opened_at``.
+    """Result of ``JobCalls.open``: the call is new, so this process must run and close it. ``at`` is when the call was
+    opened, by the database's clock; later writes about the call pass this time as ``opened_at``.
     """
 
     at: datetime
@@ -36,7 +36,7 @@ class CallOpened:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An earlier call used the same key, and its reply is stored."""
+    """Result of ``JobCalls.open``: an earlier call used the same idempotency key, and its reply is stored."""
 
     response_code: int
     response: Mapping[str, Json]
@@ -44,14 +44,18 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """The same work is already running. ``same_key`` is true if that work was started by a call with the same key."""
+    """Result of ``JobCalls.open``: the same work is already running. ``same_key`` is true if that work was started by a
+    call with the same idempotency key.
+    """
 
     same_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class KeyReused:
-    """The caller used the same key for an earlier call with different parameters, which is an error."""
+    """Result of ``JobCalls.open``: the caller used the same idempotency key for an earlier call with different
+    parameters, which is an error.
+    """
 
 
 CallOpening: TypeAlias = CallOpened | Answered | Busy | KeyReused

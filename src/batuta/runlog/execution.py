@@ -81,8 +81,8 @@ def storable(ending: Ending) -> Ending:
 
 
 def without_details(ending: Ending) -> Ending:
-    """Return a reduced copy of ``ending`` with only the status, the response code and the texts in ASCII. It is stored
-    when the database has refused the original.
+    """Return a reduced copy of ``ending`` with only the status, the response code and the texts in ASCII. The copy is
+    stored when the database has refused the original.
     """
     is_quiet = ending.error is None and ending.reason is None
     return Ending(

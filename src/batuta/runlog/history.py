@@ -96,8 +96,8 @@ class Reports(Protocol):
         """
 
     async def find_answered(self, expected: Mapping[str, datetime], now: datetime) -> Collection[str]:
-        """Return the jobs that have succeeded since the instant to which ``expected`` maps them. A skipped fire counts
-        as a success, unless it was skipped because of an overlap or a missing implementation.
+        """Return the jobs that have succeeded since a given instant. ``expected`` maps each job to its instant. A
+        skipped fire counts as a success, unless it was skipped because of an overlap or a missing implementation.
         """
 
     async def activity(self, *, since: datetime, length: timedelta, now: datetime) -> Sequence[Slice]:

@@ -45,8 +45,8 @@ class Timetable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controls:
-    """Settings that operators changed at run time. If operators have not set the profile or a window, the one that the
-    code declares applies.
+    """The profile and the windows that operators have set at run time. If ``profile`` is None, the code's first profile
+    is active. A window that is missing in ``windows`` has the hours that the code declares.
     """
 
     profile: str | None = None

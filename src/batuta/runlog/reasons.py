@@ -76,8 +76,8 @@ REFUSED = define(
 
 
 def hold_reason(why: str) -> Reason:
-    """Return the reason to record for a fire that did not run because its job was held. ``why`` says what held the
-    job.
+    """Return the reason to record for a fire that did not run because its job was held back. ``why`` says what held the
+    job back.
     """
     return HELD(why=why)
 

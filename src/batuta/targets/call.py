@@ -105,8 +105,8 @@ class CallTarget:
 
 
 def outcome_of(returned: object) -> Outcome:
-    """Convert a function's return value to an outcome. None means done, a number is the item count, and an outcome is
-    returned unchanged.
+    """Convert a function's return value to an outcome. False means failed, an integer is the number of processed items,
+    and an outcome is returned unchanged. Any other value, such as None, means done.
     """
     match returned:
         case None:

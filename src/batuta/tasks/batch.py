@@ -113,22 +113,26 @@ class MemberCounts:
 
 
 class BatchMembers(Protocol):
-    """The program's own records that belong to batches in addition to tasks, such as items in its own queue table.
+    """Interface to the program's own records (for example the rows of its own queue table) that belong to batches in
+    addition to tasks. ``work.batches.add_members`` registers an implementation.
 
-    ``work.batches.add_members`` registers them. The methods receive a connection to the engine's database, or a
-    transaction in it.
+    The methods receive a connection to the engine's database, or a transaction in it.
     """
 
     name: str
 
     async def find_unfinished(self, reading: Any, ids: Sequence[str]) -> Collection[str]:
-        """Return the batches that have an unfinished record or may still get one."""
+        """Return those of the given batches that have an unfinished record or may still get one."""
 
     async def count(self, reading: Any, ids: Sequence[str]) -> Mapping[str, MemberCounts]:
-        """Return the counts of these batches, by batch id. A batch without records may be omitted."""
+        """Count the records of each given batch by state, and return the counts by batch id. A batch without records
+        may be omitted.
+        """
 
     async def cancel(self, transaction: Any, id: str, reason: str) -> None:
-        """Cancel a batch's unfinished records, in the transaction that cancels the batch."""
+        """Cancel the unfinished records of a batch. The engine calls this method in the transaction that cancels the
+        batch.
+        """
 
     async def end(self, transaction: Any, progress: BatchProgress) -> None:
         """Store the changes that the program makes when a batch ends. The engine calls this method in the transaction

@@ -49,7 +49,9 @@ def hide_unknown_due(due: datetime | None) -> datetime | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedWait:
-    """A wait whose awaited task or batch has ended. ``ended_as`` is None if the awaited task was discarded."""
+    """A task's wait for another task or for a batch that has ended. ``ended_as`` is the final state of the awaited
+    task. It is None for a batch, and for a task whose row has been deleted.
+    """
 
     task_id: str
     for_id: str

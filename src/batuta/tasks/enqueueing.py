@@ -36,7 +36,9 @@ EnqueueMiddleware: TypeAlias = Callable[[NewCalls], Iterator[NewCalls]]
 
 
 class AroundEnqueue:
-    """The middleware for enqueueing tasks. The middleware that was added first is the outermost."""
+    """All middleware functions that an application registered for enqueueing tasks. The function that was added first
+    surrounds all others.
+    """
 
     def __init__(self) -> None:
         self._middleware: list[Callable[[NewCalls], AbstractContextManager[NewCalls]]] = []

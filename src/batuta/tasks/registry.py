@@ -87,7 +87,9 @@ class TaskRegistry:
         self._names[task.function] = name
 
     def relay(self, runner: TaskRunner) -> None:
-        """Let ``runner`` run the tasks in other processes."""
+        """Make the engine's workers pass every task to ``runner``, which runs it in another process. Raise InvalidTask
+        if a task has an option that this does not support.
+        """
         for task in self:
             _refuse_elsewhere(task)
         self.elsewhere = runner
@@ -129,9 +131,9 @@ class TaskRegistry:
 
 
 def _refuse_elsewhere(task: AnyTask) -> None:
-    """Raise InvalidTask if the task has an option that only the engine's own workers support. Limits count leases, but
-    a task that another process runs may outlive its lease. Retry rules by error class need the class of the error,
-    which another process does not report.
+    """Raise InvalidTask if a task that other processes run (see ``relay``) has limits or retry rules by error class.
+    Limits count leases, but a task in another process may outlive its lease. Retry rules by error class need the class
+    of the error, which another process does not report.
     """
     if task.limits is not None:
         why = Reason(

@@ -168,7 +168,9 @@ class EnqueueOptions:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the call is due immediately and has no option except a priority."""
+        """Whether the call is due immediately, has no tags, belongs to no batch and waits for no other call
+        (``after``).
+        """
         return self.at is None and self.delay <= 0 and not (self.tags or self.after or self.batch)
 
     @property

@@ -1,7 +1,7 @@
 """The HTTP server's connections: deadlines for clients, and a limit on open connections.
 
-A client can occupy a connection although no request that could time out is running: it can send its headers slowly,
-keep sending the body of a refused request, or fail to read the response.
+A time limit on requests is not enough. A client can occupy a connection while no request is running: it can send its
+headers slowly, keep sending the body of a refused request, or fail to read the response.
 """
 
 import asyncio
@@ -173,8 +173,8 @@ class _LimitedProtocol(H11Protocol):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether no request is in progress because the server is waiting for the headers of the next request, or for
-        the remaining body of a request to which it has already responded.
+        """Whether the server is only waiting for the client: for the headers of the next request, or for the remaining
+        body of a request to which the server has already responded.
         """
         return self.conn.their_state is h11.IDLE or (
             self.conn.their_state is h11.SEND_BODY and self.conn.our_state not in (h11.SEND_RESPONSE, h11.SEND_BODY)

@@ -102,8 +102,8 @@ class RefusalLimit:
         return MEDIA_TYPE, f'{{"request_id": "{request_id}", {rest}'.encode()
 
     def _render(self, language: Language, seconds: int, path: str) -> tuple[str, str, str]:
-        """Return the title, the detail, and the problem document as JSON without its opening brace, so that ``_body``
-        can insert the request id at the beginning.
+        """Return three parts of the response to a refused request: the title, the detail, and the problem document as
+        JSON without its opening brace. ``_body`` inserts the request id at the beginning of this document.
         """
         texts = self._state.texts[language]
         title, detail = texts(f"problem.{SLUG}.title"), texts(f"problem.{SLUG}.detail", seconds=seconds)

@@ -82,8 +82,8 @@ Render: TypeAlias = Callable[[], Awaitable[Rendered | None]]
 
 
 class Reader:
-    """One open stream of a live page. A new version of an element replaces a version that is still waiting to be sent,
-    so a slow reader uses bounded memory.
+    """One browser's stream of changes to a live page. A new version of an element replaces a version that is still
+    waiting to be sent, so a slow reader uses bounded memory.
     """
 
     def __init__(self) -> None:
@@ -126,7 +126,9 @@ class View:
 
 
 class LiveViews:
-    """A loop that renders the open views. If this loop is not running, pages reload themselves at intervals."""
+    """A loop that renders the live pages that are open in browsers (the views). While this loop is not running, pages
+    reload themselves at intervals.
+    """
 
     name = "live-pages"
 
@@ -141,8 +143,8 @@ class LiveViews:
         return sum(len(view.readers) for view in self._views.values())
 
     def join(self, key: ViewKey, render: Render) -> Reader | None:
-        """Add a reader to a view. Return None if the loop is not running, or if the maximum number of readers or views
-        is reached.
+        """Add a browser's stream (a reader) to the live page with this key (a view). Return None if the loop is not
+        running, or if the maximum number of readers or views is reached.
         """
         has_room = key in self._views or len(self._views) < MOST_VIEWS
         if not self.is_running or not has_room or self.readers >= MOST_READERS:
@@ -162,7 +164,7 @@ class LiveViews:
                 del self._views[key]
 
     def refresh(self) -> None:
-        """Render every view immediately. Called when an operator has changed something."""
+        """Make the loop render every open page immediately, because an operator has changed something."""
         for view in self._views.values():
             view.due_at = self._clock.monotonic()
         self.wakeup.set()
@@ -192,7 +194,7 @@ class LiveViews:
             view.end()
 
     async def _update(self, key: ViewKey, view: View) -> float:
-        """Render a live view and send its changed elements to its readers. Return how many seconds this took."""
+        """Render an open page and send its changed elements to its readers. Return the rendering time in seconds."""
         started, rendered = self._clock.monotonic(), None
         try:
             rendered = await view.render()

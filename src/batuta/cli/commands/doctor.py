@@ -28,7 +28,7 @@ SIGNS: dict[Mark, tuple[str, str]] = {"ok": ("✓", "green"), "warning": ("!", "
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One line that `batuta doctor` prints: the state of one checked item, and the next step if something is wrong."""
+    """One line that `batuta doctor` prints: the result of one check, and the next step if something is wrong."""
 
     mark: Mark
     what: str

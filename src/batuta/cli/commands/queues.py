@@ -220,8 +220,8 @@ async def _count_queues(ctx: CliContext) -> tuple[list[dict[str, Any]], list[dic
 async def _list_items(ctx: CliContext, queue: str, state: str | None, limit: int) -> tuple[str, list[dict[str, Any]]]:
     """Return a pair: an item state, and the queue's items in that state.
 
-    ``state`` is either a state that every queue has or a state that only this queue's table uses. If it is None, choose
-    dead items, or ready items if no worker serves the queue.
+    ``state`` is either a state that every queue has or a state that only this queue's table uses. If ``state`` is None,
+    choose dead items, or ready items if this release does not contain the queue.
     """
     async with ctx.work() as work:
         unserved = None if queue in work.queues else await _open_unserved(ctx, queue)

@@ -106,8 +106,8 @@ def _lives(beat: Beat, signs: Signs, ended: Container[str]) -> bool:
 
 
 def _is_missing(beat: Beat, signs: Signs) -> bool:
-    """Return whether the process died and, since the process's last heartbeat, no other process of its role has
-    started.
+    """Return whether a process ended without a regular shutdown and was not replaced: no other process of its role has
+    started since its last heartbeat.
     """
     return not beat.is_offline and not any(
         other.role == beat.role and other.started_at > beat.beat_at for other in signs.beats

@@ -175,8 +175,8 @@ def stages(
     looks: timedelta | None,
     taken: Container[str],
 ) -> Iterator[Served]:
-    """Return the stages of a pipeline as queues, by name. ``taken`` contains the names of existing queues. Raises
-    InvalidName if a stage has one of these names.
+    """Yield each stage of a pipeline as a queue. ``taken`` contains the names of existing queues. Raises InvalidName if
+    a stage has one of these names.
     """
     for stage in pipeline.stages:
         if stage.name in taken:
@@ -202,8 +202,9 @@ def queue_loops(
     """Return the loops that serve the queues. ``looks`` is the polling interval, which applies if no wake-up arrives.
     ``only`` lists the queues to serve; if it is empty, all queues are served.
 
-    ``presence`` detects dead workers on this host; with None, a dead worker is detected when its leases expire. Other
-    code in this process that runs items must use the same ``isolation``.
+    ``presence`` detects dead workers on this host; with None, a dead worker is detected when its leases expire.
+    ``isolation`` makes an item run alone in the process if one more crash would make the item dead. So all code that
+    runs items in this process must use the same object.
     """
     lease = lease_holder.lease
     # A short back-off, so that the worker settles and claims again soon after an outage of the database.

@@ -80,7 +80,9 @@ def redirect_to_sign_in(request: Request) -> RedirectResponse:
 
 
 def own_address(address: str, base: str) -> str:
-    """Return the address if it belongs to the dashboard, otherwise ``base``, the dashboard's first page."""
+    """Return the address if it belongs to the dashboard or to the API reference (``/docs``), otherwise ``base``, the
+    dashboard's first page.
+    """
     below = next((address.removeprefix(each) for each in (base, "/docs") if address.startswith(each)), None)
     is_ours = below is not None and _OWN_PATH.fullmatch(below) and "//" not in address and ".." not in address
     return address if is_ours else base

@@ -80,7 +80,9 @@ async def _follow(request: Request, views: LiveViews, key: ViewKey, reader: Read
 
 
 async def _is_still_allowed(request: Request) -> bool:
-    """Return whether the session is still valid. It may have ended, or its token may have been revoked."""
+    """Return whether the reader may still see the page. The reader's session may have ended, or its token may have been
+    revoked.
+    """
     try:
         await authorise(request)
     except Problem:

@@ -73,7 +73,7 @@ class Words:
         return f"{self.local(instant):%H:%M:%S}"
 
     def whole(self, instant: datetime) -> str:
-        """Format an instant in full for a tooltip: date with year, time and UTC offset."""
+        """Format an instant in full for a tooltip: weekday, date with year, time and UTC offset."""
         local = self.local(instant)
         return f"{self.weekday(local.isoweekday() % 7)} {self.texts.second(local)} {local:%z}"
 

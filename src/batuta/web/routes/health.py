@@ -121,8 +121,8 @@ async def _assess(request: Request, response: Response, strict: bool) -> Assessm
 
 @details.get("/health/jobs", operation_id="health_jobs")
 async def health_jobs(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
-    """List every job, including jobs that have never run. A job is stale if it has no successful run for its expected
-    fire.
+    """List every job, including jobs that have never run. A job is stale if no run has succeeded since its last
+    expected fire.
     """
     state = state_of(request)
     seen, texts, wording = await state.work.job_health.look(), texts_for(request), state.work.extension.wording

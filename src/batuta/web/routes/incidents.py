@@ -81,7 +81,7 @@ async def write_incident(request: Request, response: Response, body: IncidentBod
     """Record an incident by hand. A change in health to critical opens an incident; a change from critical to another
     grade closes the open incident from the same source.
 
-    Any other change is recorded as a note.
+    Any other change is stored as an incident that has already ended.
     """
     state = state_of(request)
     if (details := json_object(body.details, LONGEST_DETAILS)) is None:

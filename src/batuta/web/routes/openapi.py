@@ -130,8 +130,8 @@ def _complete(operation: dict[str, Any], method: str, *, is_open: bool) -> None:
 
 
 def _drop_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a header or query parameter without ``null``, because an absent parameter is omitted from
-    the request.
+    """Return the schema of a header or query parameter without the type ``null``. The code uses None for a missing
+    optional parameter, but a client omits the parameter and never sends ``null``.
     """
     match [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]:
         case [only]:

@@ -176,8 +176,8 @@ def _show_secret(request: Request, action: Action, call: ActionCall, result: Act
 
 
 def _command(action: Action, call: ActionCall) -> str:
-    """Return the command line that does the same as the action, or an empty string if there is no such command. Private
-    values are omitted.
+    """Return the command line that does the same as the action, or an empty string if there is no such command. Each
+    private value is replaced by an ellipsis.
     """
     if action.command is None:
         return ""

@@ -162,7 +162,7 @@ def grade(status: str, words: Words) -> str:
 
 
 async def incidents_file(request: Request) -> Response:
-    """Return the incidents in the requested period as CSV."""
+    """Return the incidents of the last 30 days as CSV."""
     work, words = state_of(request).work, words_of(request)
     found = await work.observability.incidents.list_between(words.now - PERIOD, words.now, MOST_EXPORTED)
     await note_access(request, "export", count=len(found))

@@ -133,8 +133,8 @@ def show_findings(
     titles: Mapping[str, str],
     groups: Mapping[str, Sequence[ErrorGroup]] | None = None,
 ) -> list[ShownFinding]:
-    """Return the findings with their next steps. ``titles`` maps the path of a screen to its title. ``groups`` contains
-    the error groups of each queue about whose dead items there is a finding.
+    """Return the findings with their next steps. ``titles`` maps the path of a screen to its title. ``groups`` maps the
+    name of a queue to the error groups of its dead items.
     """
     return [
         _show(each, words, next_step(each, extension), titles, (groups or {}).get(queue_of_dead(each), ()))
@@ -172,12 +172,16 @@ def _show_group(group: ErrorGroup, queue: str, words: Words) -> ShownGroup:
 
 
 def queue_of_dead(finding: Finding) -> str:
-    """Return the queue about whose dead items this is a finding, or an empty string."""
+    """Return the name of the queue whose dead items a finding reports. Return an empty string if the finding is about
+    something else.
+    """
     return str(finding.facts.get("queue", "")) if finding.says in _ABOUT_DEAD else ""
 
 
 def page_of_dead(queue: str, groups: Sequence[ErrorGroup]) -> str:
-    """Return the page of a queue's dead items: of one error group, or of all dead items if there are several groups."""
+    """Return the address of the page that lists a queue's dead items. If all of them belong to one error group, the
+    page is filtered by this group.
+    """
     only = f"&erro={groups[0].signature}" if len(groups) == 1 else ""
     return f"/filas/{queue}?estado=dead{only}"
 
@@ -186,8 +190,8 @@ def next_step(finding: Finding, extension: Extension) -> NextStep:
     """Return the page to which the operator should go next, and the action that solves the problem if the dashboard has
     one.
 
-    ``finding_pages`` maps a finding's text key or source to the page for the application's finding. If it has no entry
-    for a finding, the page is the screen that has the same name as the finding's source.
+    ``finding_pages`` maps the text key or the source of an application's finding to a page. If it has no entry for such
+    a finding, the page is the screen that has the same name as the finding's source.
     """
     facts, says = finding.facts, finding.says
     own = {screen.path.removeprefix("/"): screen.path for screen in extension.screens if screen.in_navigation}

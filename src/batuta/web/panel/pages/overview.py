@@ -366,7 +366,9 @@ def pretty(result: Json) -> str:
 
 
 def lateness(row: Recorded) -> timedelta | None:
-    """Return the delay between the fire and the start, or None if the run was not scheduled or never started."""
+    """Return the delay between a fire and the start of its run. Return None if an operator started the run, or if the
+    fire was missed.
+    """
     if row.scheduled_for is None or row.status == "missed":
         return None
     return max(row.started_at - row.scheduled_for, timedelta(0))

@@ -239,8 +239,8 @@ def require_queue(work: Batuta, name: str) -> SqlQueue:
 
 
 def read_filter(query: Mapping[str, str], depth: Depth, now: datetime) -> ItemFilter:
-    """Parse the item filter in the page's address. If the address names no state, the page shows the dead items if
-    there are any.
+    """Parse the item filter in the page's address. If the address names no state, the page shows the dead items or, if
+    there are none, the ready items.
     """
     given = query.get("estado", "")
     otherwise = ItemState.DEAD if depth.dead else ItemState.READY
@@ -281,7 +281,7 @@ def write_place(place: Place) -> str:
 
 
 def tags(query: Mapping[str, str], groups: Sequence[ErrorGroup], words: Words) -> list[FilterTag]:
-    """Return the filters in the page's address. An error group is represented by its newest error."""
+    """Return one tag for each filter in the page's address. The tag of an error group shows its newest error."""
     labels = {
         "nome": "panel.item_name",
         "erro": "panel.error_group",
@@ -299,8 +299,8 @@ def tags(query: Mapping[str, str], groups: Sequence[ErrorGroup], words: Words) -
 
 
 def states(depth: Depth, asked: ItemFilter) -> list[tuple[str, int | None, bool]]:
-    """Return the item states with their counts. Successful items are not counted, because there are too many of
-    them.
+    """Return the item states with their counts. Successful and cancelled items are not counted, because there may be
+    too many of them.
     """
     counts = {
         ItemState.READY: depth.due + depth.later,
