@@ -301,8 +301,8 @@ def ensure(lock_file: Path) -> None:
 
 
 def ensure_peers() -> None:
-    """Install each of the other task queues in its own environment. If one cannot be installed, skip it; the benchmark
-    then reports that.
+    """Install each task queue with which the benchmark compares Batuta, in its own environment. Skip a task queue that
+    cannot be installed; the benchmark then reports that it was not measured.
     """
     for lock_file in sorted(PEER_LOCKS.glob("*.lock")):
         folder = PEERS / lock_file.stem
@@ -378,8 +378,8 @@ def pip_hint() -> str:
 
 
 def call(*arguments: str, quiet: bool = False) -> int:
-    """Run the environment's Python and return its exit code. With `quiet` the output is shown only if the command
-    fails.
+    """Run the Python interpreter of `.venv` with these arguments, and return its exit code. With `quiet`, show the
+    output only if the command fails.
     """
     done = subprocess.run(
         [str(PYTHON), *arguments],

@@ -60,8 +60,8 @@ async def _measure(content: bytes) -> None:
 
 
 async def _uploaded(api: Any, content: bytes) -> dict[str, Any]:
-    """Upload the file as a client does: as a multipart request with a token. The response arrives when every row is
-    stored.
+    """Upload the file as a client does: as a multipart request with a token. Print how long it takes until every row is
+    stored, and return the API's response.
     """
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app=api), base_url="http://bench", timeout=60

@@ -1,5 +1,5 @@
-"""The contenders: our store, and bare drivers that do the same work with as little code as possible and with equal
-durability.
+"""The contenders of the store benchmark: Batuta's store, and bare drivers that do the same work with as little code as
+possible and with equal durability.
 
 Every contender starts with an empty table of its own, and reports success only when the row is on disk.
 """

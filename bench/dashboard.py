@@ -246,7 +246,9 @@ def _of(values: Sequence[float], *shares: float) -> list[str]:
 
 
 async def claims(made: Any, base: str, rounds: int, spent: Callable[[], float]) -> list[Target]:
-    """Claim and settle items from a separate queue, alternately without and with viewers."""
+    """Measure how long a claim of a busy queue takes, alternately without and with viewers of the dashboard, and how
+    much processor time the viewers cost. Return the ratio of the two 99th percentiles with its target.
+    """
     busy, cost = BusyQueue(made), 0.0
     took: dict[str, list[float]] = {"alone": [], "beside viewers": []}
     for n in range(rounds):
@@ -292,8 +294,8 @@ async def viewers(base: str) -> AsyncIterator[None]:
 
 
 class BusyQueue:
-    """A queue that is continuously in use. Each claim leases ten items, which are never settled, and is followed by ten
-    new items.
+    """A queue that is continuously in use. Before each claim, ten new items are enqueued. Each claim leases ten items,
+    which are never settled.
     """
 
     def __init__(self, made: Any) -> None:
@@ -313,7 +315,7 @@ class BusyQueue:
 
 
 async def bulk(made: Any) -> Target:
-    """Retry 100,000 dead items while the busy queue is in use."""
+    """Measure how long a bulk retry of 100,000 dead items takes while another queue is in use."""
     queue = made.queues["default"]
     before = (await queue.depth()).dead
     await made.bulk.add("default", BulkChange.RETRY, ItemFilter(state=ItemState.DEAD), before, by="bench")

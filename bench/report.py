@@ -27,8 +27,8 @@ def spread(rates: Sequence[float]) -> str:
 
 
 def ratio(of: Sequence[float], to: Sequence[float]) -> str:
-    """Return the median ratio over all repeats. The two figures of a repeat were measured within seconds of each
-    other.
+    """Return the median, minimum and maximum of the ratio of two figures over all repeats, as text. The two figures of
+    a repeat were measured within seconds of each other.
     """
     ratios = [one / other for one, other in zip(of, to, strict=True)]
     return f"{median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"

@@ -42,7 +42,9 @@ Figures: TypeAlias = dict[str, dict[str, list[float]]]  # maps row title and con
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """Contenders by name, ours first. Their figures are comparable only with each other."""
+    """A comparison of several contenders, of which Batuta is the first. Only figures from the same comparison may be
+    compared.
+    """
 
     title: str
     contenders: Mapping[str, Opening]

@@ -121,7 +121,8 @@ def affected(advisory: Mapping[str, Any], packages: Sequence[Package]) -> Iterat
 
 def in_range(version: str, events: Sequence[Mapping[str, str]]) -> bool:
     """Return whether the version is in the range of an OSV record: at or after the introduced version, before the fixed
-    version, and not after the last affected version.
+    version, and not after the last affected version. If a version cannot be parsed, return True, so that a person
+    checks the record.
     """
     try:
         ours, is_in = Version(version), False

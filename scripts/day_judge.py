@@ -48,7 +48,7 @@ class Evidence:
 async def judge_day(
     plan: Plan, span: tuple[datetime, datetime], receipts: Sequence[Receipt], opted_out: str
 ) -> tuple[list[str], Facts]:
-    """Return a sentence for each broken promise, and the figures of the day."""
+    """Check a simulated day. Return a sentence for each promise that the engine broke, and the figures of the day."""
     work, _ = office(plan)
     async with work:
         evidence = Evidence(

@@ -426,7 +426,7 @@ def telegram_receipt(receipt: TelegramReceipt) -> Receipt:
 
 
 def _working_day(now: datetime) -> datetime:
-    """Return the start of the next working day other than a Monday. On such a day every window opens."""
+    """Return the start of the next Tuesday, Wednesday or Thursday. On these days every window opens."""
     days = next(n for n in range(1, 8) if (now + timedelta(days=n)).weekday() in (1, 2, 3))
     return (now + timedelta(days=days)).replace(hour=0, minute=0, second=0, microsecond=0)
 

@@ -216,8 +216,8 @@ def uses_of(expression: Expression) -> frozenset[str]:
 
 
 def examine(expression: Expression, length: int = SHORT) -> Finding | None:
-    """Return a text on which the expression's running time grows faster than the text's length, or None if no such text
-    was found.
+    """Return a finding if there is a text on which the expression's running time grows faster than the text's length.
+    Return None if no such text was found.
     """
     uses, pattern = uses_of(expression), expression.compiled
     for short, long in zip(attacks(pattern, length), attacks(pattern, 2 * length), strict=True):

@@ -36,7 +36,9 @@ PLAN = "DEMO_PLAN"
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The folder and the addresses that the office uses, and the instant at which its clock starts."""
+    """Settings of Julia's process in the demonstration: the folder, the ports, and the instant at which the process's
+    clock starts.
+    """
 
     folder: str
     port: int
@@ -83,7 +85,7 @@ def __getattr__(name: str) -> Batuta:
 
 
 def run(encoded: dict[str, Any], pipe: Connection) -> None:
-    """Run the office until it receives None from the pipe."""
+    """Run Julia in this process until the demonstration sends None through the pipe."""
     plan = Plan(**encoded)
     out = os.open(Path(plan.folder) / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(out, sys.stdout.fileno())

@@ -131,7 +131,7 @@ def pages() -> Iterator[Page]:
 
 
 def title_of(document: Path) -> str:
-    """Return the text of the first heading."""
+    """Return the text of a document's first heading, or the file's name if the document has no heading."""
     heading = re.search(r"^# (.+)$", document.read_text(encoding="utf-8"), re.MULTILINE)
     return heading[1].replace("`", "") if heading else document.stem
 

@@ -98,7 +98,9 @@ def _long_clause(parts: Sequence[Part], indent: str) -> Iterator[str]:
 
 
 def _expanded(parts: Sequence[Part], indent: str) -> Iterator[str]:
-    """Yield one item per line. The content of each long pair of brackets is indented below the opening bracket."""
+    """Yield the lines for a part of a statement. The content of each pair of brackets that is too long for one line is
+    indented below the opening bracket.
+    """
     line: list[Part] = []
     for place, part in enumerate(parts):
         if isinstance(part, Token) and part.text.startswith("--"):

@@ -1,5 +1,5 @@
-"""Write docs/jobs-schedule.md from the catalogue: the categories, a timeline of the day, and a comparison of the
-profiles.
+"""Write docs/jobs-schedule.md from the jobs that Julia declares: the categories, a timeline of the day, and a
+comparison of the profiles.
 """
 
 from collections.abc import Collection, Iterator

@@ -1,4 +1,4 @@
-"""Crash workers and servers beside several libraries, and compare which accepted jobs end.
+"""Kill the workers and servers of several task queues, and compare which of the accepted jobs end.
 
 Two measurements for each library:
 
@@ -174,7 +174,9 @@ class Outcome:
 
 
 class Stand:
-    """One library with its own server and journal. The end of its block kills all its processes."""
+    """The test setup for one library: its server, its journal and its processes. Closing the setup kills all its
+    processes.
+    """
 
     def __init__(self, entry: Entry, server: Server, folder: Path, effort: Effort) -> None:
         self.entry, self.server, self.effort = entry, server, effort

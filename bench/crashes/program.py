@@ -23,7 +23,9 @@ ACCEPTED, STARTED, FINISHED = "A", "S", "F"
 
 
 class Journal:
-    """A file to which all processes append one line per event. A line that was written survives a kill of its process."""
+    """A file to which all processes append one line per event. A line stays in the file even if the process that wrote
+    it is killed.
+    """
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -34,8 +36,8 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The parameters of a process. ``recovers`` selects the settings with which the library runs the jobs of a crashed
-    worker again within half a minute; otherwise the library's default settings apply.
+    """The parameters of a process that enqueues or runs jobs. ``recovers`` selects the settings with which the library
+    runs the jobs of a crashed worker again within half a minute; otherwise the library's default settings apply.
     """
 
     url: str

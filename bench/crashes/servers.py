@@ -1,4 +1,4 @@
-"""The servers that the libraries use. Each can be killed and started again with its data."""
+"""The servers that the libraries use. Each server can be killed and started again with its data."""
 
 import asyncio
 import subprocess
@@ -16,12 +16,14 @@ class Server(Protocol):
     def crash(self) -> None: ...
     def start(self) -> None: ...
     def count(self, question: str) -> int:
-        """Return the number that a query or command returns."""
+        """Run a query or a Redis command that returns a number, and return this number."""
         ...
 
 
 class SqliteServer:
-    """A file. SQLite has no server, so nothing can be killed."""
+    """Takes the place of a server for libraries that store jobs in an SQLite file. SQLite has no server process, so
+    ``crash`` and ``start`` do nothing.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._file = SqliteFile(f"sqlite:///{folder}/jobs.db")
@@ -59,7 +61,9 @@ class PostgresServer:
 
 
 class RedisServer:
-    """Redis with its default settings, or with a log of all writes that it syncs before each answer (``synced``)."""
+    """A Redis server with its default settings or, if ``synced`` is true, with a log of all writes that Redis syncs to
+    disk before each response.
+    """
 
     def __init__(self, folder: Path, *, synced: bool) -> None:
         program = redis_program(PEERS)

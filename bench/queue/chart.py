@@ -1,4 +1,4 @@
-"""Draw a bar chart of the rates of all contenders as SVG."""
+"""Draw bar charts that compare the contenders (jobs per second, enqueues per second) as SVG."""
 
 from collections.abc import Mapping, Sequence
 from html import escape

@@ -1,5 +1,5 @@
-"""The whole benchmark: take one measurement with all contenders, one directly after another, then the next measurement.
-Print one table at the end.
+"""Run the whole queue benchmark: take one measurement with all contenders, one directly after another, then the next
+measurement. Print one table at the end.
 """
 
 import asyncio
@@ -141,8 +141,8 @@ class Contest:
             figures.add("inside p99", percentile(found, 0.99))
 
     def idleness(self, entries: Sequence[Entry]) -> None:
-        """Measure all contenders at the same time while they are idle. Each has its own storage and the default
-        settings of its library.
+        """Measure all contenders at the same time while they are idle. Each contender has its own storage and the
+        default settings of its library.
         """
         with ExitStack() as stack:
             watched = []
@@ -195,8 +195,8 @@ class Contest:
                 self.attempt(entry, "million", self.among_millions)
 
     def crowded(self, entry: Entry, figures: Figures) -> None:
-        """Measure two workers. Directly afterwards and on the same storage, measure more workers than the machine has
-        cores.
+        """Measure how many jobs per second two workers of a contender run. Directly afterwards and on the same storage,
+        measure larger numbers of workers.
         """
         jobs = int((figures.middle("drain") or entry.expected) * self.effort.drain)
         with self.stand(entry) as stand:
@@ -210,9 +210,9 @@ class Contest:
                 figures.add(f"{workers} beside 2", _share(rates[workers], rates[2]))
 
     def with_held_snapshot(self, entry: Entry, figures: Figures) -> None:
-        """Compare an ordinary drain with a drain during which another session keeps an old snapshot, so that no dead
-        row can be removed. Each case has several drains in a row. Only the last drain counts, because dead rows
-        accumulate.
+        """Compare how fast one worker runs all jobs of a queue (a drain) with and without another session that keeps an
+        old snapshot, so that no dead row can be removed. Each case is repeated several times. Only the last drain
+        counts, because dead rows accumulate.
         """
         jobs = int((figures.middle("drain") or entry.expected) * self.effort.drain)
         for name, held in (("free", False), ("held", True)):
@@ -289,7 +289,9 @@ def chosen(keys: Sequence[str]) -> list[Entry]:
 
 
 async def described(url: str) -> str:
-    """Return the settings that the server reports, which show whether it syncs each commit."""
+    """Return a PostgreSQL server's version and the settings that show whether it syncs each commit, as text for the
+    report.
+    """
     import asyncpg
 
     connection = await asyncpg.connect(url)

@@ -1,4 +1,6 @@
-"""Compute figures from marks, and verdicts from figures. This module measures nothing itself."""
+"""Compute the benchmark's figures from marks (the start times of jobs), and verdicts from figures. This module measures
+nothing itself.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,8 +11,8 @@ Mark = tuple[int, int]  # start of the job in nanoseconds, and the id of the pro
 
 
 def drain_rate(marks: Sequence[Mark], workers: int = 1) -> float | None:
-    """Return the jobs per second, measured from the moment when all workers had started. Return None if a worker never
-    started, or if too few jobs remained at that moment.
+    """Return the jobs per second of a drain, measured from the moment when all workers had started. Return None if a
+    worker never started, or if too few jobs remained at that moment.
     """
     firsts: dict[int, int] = {}
     for at, pid in marks:
@@ -75,18 +77,18 @@ class Figures:
 
 
 def ratios(ours: Figures, theirs: Figures, name: str) -> list[float]:
-    """Return our figure divided by the other contender's, for each repeat. The two figures of a repeat were measured
-    within a minute of each other.
+    """Return Batuta's figure divided by another contender's figure, for each repeat. The two figures of a repeat were
+    measured within a minute of each other.
     """
     pairs = zip(ours.values.get(name, ()), theirs.values.get(name, ()), strict=False)
     return [one / other for one, other in pairs if not math.isnan(one / other)]
 
 
 def cpu_ratios(ours: Figures, theirs: Figures) -> list[float]:
-    """Return the other contender's processor time per job divided by ours, for each repeat. The processor time of the
-    server is included in both figures.
+    """Return another contender's processor time per job divided by Batuta's, for each repeat. Both processor times
+    include the server's.
 
-    Other load on the machine affects this figure much less than wall time.
+    Other load on the machine affects this ratio much less than a ratio of wall times.
     """
     pairs = zip(_cpu(ours), _cpu(theirs), strict=False)
     return [other / one for one, other in pairs if one and other]
@@ -232,7 +234,7 @@ BARS = (
 
 
 def verdicts(figures: Mapping[str, Figures]) -> list[Verdict]:
-    """Return a verdict for each limit, unless a library that the limit compares was not measured."""
+    """Return a verdict for each promised limit. Limits that compare a library which was not measured are left out."""
     found = []
     for bar in BARS:
         if bar.of not in figures or (bar.beside is not None and bar.beside not in figures):

@@ -1,4 +1,4 @@
-"""The storage for a contender's jobs: a file, a PostgreSQL database or a Redis server. Each is empty at first."""
+"""The storage for a contender's jobs, empty at first: a file, a PostgreSQL database or a Redis server."""
 
 import asyncio
 import itertools
@@ -28,7 +28,9 @@ class Home(Protocol):
         ...
 
     def statements(self) -> int | None:
-        """Return the number of statements so far, or None if only the worker can count them."""
+        """Return the number of statements or commands that the server has executed so far. Return None if only the
+        worker can count them.
+        """
         ...
 
     def cpu_seconds(self) -> float | None:
@@ -143,7 +145,9 @@ class Redis:
 
 
 def redis_program(peers: Path) -> Path | None:
-    """Return the path of the Redis server that is installed on the machine, or otherwise of the one in the wheel."""
+    """Return the path of the Redis server that is installed on the machine. If there is none, return the path of the
+    one that ``dev.py`` installed for the benchmark, or None.
+    """
     program = shutil.which("redis-server") or shutil.which("redis-server", path=str(peers / "redis" / "bin"))
     return None if program is None else Path(program)
 

@@ -1,8 +1,9 @@
 """A memory-mapped file that the measuring process and the contenders share.
 
-Slot n contains the start time of job n and the process that ran it. The header contains the gate, the processes waiting
-at it, and counters. A job of the benchmark only writes its mark, which takes a few hundred nanoseconds. The module uses
-only the standard library, because it runs in every contender's environment.
+Slot n contains the start time of job n and the process that ran it: its mark. The header contains counters and the
+gate, at which worker processes wait so that all of them start at the same time. A job of the benchmark only writes its
+mark, which takes a few hundred nanoseconds. The module uses only the standard library, because it runs in every
+contender's environment.
 """
 
 import mmap
@@ -43,7 +44,7 @@ class Marks:
         return at, pid
 
     def between(self, first: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the marks of the started jobs in this range."""
+        """Yield the start time and the process of each started job in this range of job numbers."""
         return (mark for mark in map(self.get, range(first, end)) if mark[0])
 
     def reach(self, cursor: int, end: int) -> int:
@@ -55,7 +56,9 @@ class Marks:
         return cursor
 
     def stand_at_gate(self, worker: int) -> None:
-        """Wait until the gate opens. The caller must have done all imports."""
+        """Report that this worker is ready, and wait until the measuring process lets all workers start. Call this
+        method after all imports, so that their duration is not measured.
+        """
         self._write(_READY + worker, 1)
         while not self._read(_GATE):
             time.sleep(0.001)
@@ -71,8 +74,8 @@ class Marks:
             self._write(place, 0)
 
     def count_statement(self, text: str) -> None:
-        """Count a statement. The check by which SQLite detects changes to its file reads no table, so it is counted
-        separately.
+        """Count a statement that SQLite executed. The check by which SQLite detects changes to its file reads no table,
+        so it is counted separately.
         """
         place = _LOOKS if "data_version" in text else _STATEMENTS
         self._write(place, self._read(place) + 1)

@@ -1,4 +1,4 @@
-"""Measure one contender: start its processes, read its marks and stop all processes."""
+"""Measure one contender: start its processes, read the start times of its jobs, and stop all processes."""
 
 import json
 import time
@@ -19,7 +19,7 @@ CAPACITY = 2_000_000  # number of slots; the file is sparse
 
 @dataclass(slots=True)
 class Stand:
-    """A contender with its own storage, before any of its processes runs."""
+    """The setup for measuring one contender: its storage, the start times of its jobs, and its processes."""
 
     entry: Entry
     home: Home
@@ -41,8 +41,8 @@ class Stand:
         return said
 
     def start(self, workers: int = 1, *, tuned: bool = True, traced: bool = False) -> list[int]:
-        """Start the worker processes, and wait until all of them have finished their imports and are waiting at the
-        gate.
+        """Start the worker processes. Wait until all of them have finished their imports and are waiting for the signal
+        to begin.
         """
         self.marks.close_gate()
         pids = []
@@ -76,8 +76,8 @@ class Spent:
 
 
 def drain(stand: Stand, first: int, end: int, *, to_the_last: bool = True) -> Drain:
-    """Drain the jobs from ``first`` to ``end`` with one worker. With ``to_the_last``, wait until all of them are
-    settled.
+    """Measure one worker while it runs the jobs from ``first`` to ``end``. With ``to_the_last``, wait until all of
+    these jobs are settled.
     """
     (pid,) = stand.start()
     reached = _following(stand, first, end)
@@ -132,7 +132,9 @@ def traced_statements(stand: Stand, first: int, end: int) -> float:
 
 
 def latency(stand: Stand, samples: int) -> list[float]:
-    """Return the latency samples. The first samples are discarded, because the worker was still starting."""
+    """Return how many milliseconds passed between enqueueing and start, for each of ``samples`` jobs. The first jobs
+    are not included, because the worker was still starting.
+    """
     stand.start()
     found: list[float] = stand.ask("latency", first=0, samples=samples, pause=stand.entry.pause)
     stand.processes.stop()
@@ -168,8 +170,8 @@ def _statements(stand: Stand) -> int:
 
 
 def _following(stand: Stand, first: int, end: int) -> Callable[[], int]:
-    """Return a function that follows the drain: each call returns the number of the first job that has not started. A
-    call is cheap, because it begins where the previous call ended.
+    """Return a function that follows the progress of a worker: each call returns the number of the first job that has
+    not started. A call is cheap, because it begins where the previous call ended.
     """
     cursor = first
 

@@ -46,7 +46,7 @@ _PHASE_OF = {name: phase for phase, names in PHASES.items() for name in names}
 
 
 class Samples:
-    """Counts the samples by phase and by function."""
+    """Counts the timer's samples of the running code, by phase and by function."""
 
     def __init__(self) -> None:
         self.phases: Counter[str] = Counter()

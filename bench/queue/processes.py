@@ -46,7 +46,7 @@ class Processes:
         return process
 
     def answer(self, command: Sequence[str | Path], env: Mapping[str, str], cwd: Path) -> str:
-        """Run the process until it exits, and return its output."""
+        """Run a command until it exits, and return its output."""
         us = os.getpid()
         try:
             done = subprocess.run(

@@ -30,11 +30,13 @@ FENCE_COUNTED = "fence = fence + 1, "
 
 
 class FenceNotFound(Exception):
-    """The fence (lease check) to remove was not found, because the statements have changed."""
+    """Raised if a statement does not contain the fence (the check of the item's lease) that the benchmark removes,
+    because the statement in the product has changed.
+    """
 
 
 def without_fence(query: Query) -> Query:
-    """Return the statement without its fence, as if workers trusted each other."""
+    """Return a queue's statement without its fence, which checks that the worker still holds the item's lease."""
     text = query.text
     if query.name in ("settle", "settle_successes", "settle_and_claim", "ours"):
         text, checks = FENCE_CHECKED.subn("", text)
@@ -49,7 +51,9 @@ def without_fence(query: Query) -> Query:
 
 
 def trust_each_other() -> None:
-    """Remove the fences in this process, to measure their cost. The product has no such mode."""
+    """Remove the fences (checks of the items' leases) from the statements in this process, to measure what the fences
+    cost. The product has no such mode.
+    """
 
     def on_postgres(table: QueueTable) -> PostgresClaimQueries:
         return unfenced(postgres_claim_queries(table), "settle", "claim", "claim_reversed", "settle_and_claim")

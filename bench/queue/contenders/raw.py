@@ -1,5 +1,5 @@
-"""The upper limit: the bare driver changes the rows of our table in the same way as our worker, but without a worker,
-handlers or objects.
+"""The contender that shows the upper limit: a bare driver changes the rows of Batuta's table as Batuta's worker does,
+but without a worker, handlers or objects.
 
 Claimed rows are settled together with the next claim: in one statement on PostgreSQL, in one transaction on SQLite.
 """
@@ -106,7 +106,7 @@ class RawPostgres:
 
 
 async def nothing(connection: Any) -> None:
-    """Skip the reset of a released connection, as in our pool."""
+    """Skip the reset of a released connection, as Batuta's connection pool does."""
 
 
 class RawSqlite:
