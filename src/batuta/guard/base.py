@@ -1,12 +1,12 @@
 """The guard interface, a guard for opening hours, and a guard that combines several guards.
 
-    may = AllOf(SwitchGuard(…), HoursGuard(…), work.circuits.breaker("gateway"), RateGuard(…), clock=work.clock)
-    match await may.admit(work.clock.now()):
-        case Hold(until=until, reason=reason):
-            return Snooze(until, reason)
-        case Admit(ticket=ticket):
-            …                                   # the effect
-            await ticket.report(WORKED)         # or the error; ticket.give_back() if the effect was not attempted
+may = AllOf(SwitchGuard(…), HoursGuard(…), work.circuits.breaker("gateway"), RateGuard(…), clock=work.clock)
+match await may.admit(work.clock.now()):
+    case Hold(until=until, reason=reason):
+        return Snooze(until, reason)
+    case Admit(ticket=ticket):
+        …                                   # the effect
+        await ticket.report(WORKED)         # or the error; ticket.give_back() if the effect was not attempted
 """
 
 import asyncio
