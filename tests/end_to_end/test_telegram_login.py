@@ -108,7 +108,7 @@ async def test_a_session_is_imported_in_english(julia_url: str, tmp_path: Path) 
         (("conta",), "+5511900000000\n", "nenhuma conta do Telegram tem este número"),
         (("conta", "--importar"), "not a session\n", "este texto não é uma sessão ativa"),
         (("conta",), "\n", "nada foi digitado"),
-        (("1BVtsOHcBu" * 30,), "", "nunca é argumento deste comando"),
+        (("1BVtsOHcBu" * 30,), "", "nunca os escreva como argumento deste comando"),
     ],
 )
 async def test_a_refused_login_names_the_next_step(

@@ -22,4 +22,4 @@ def test_demonstration_keeps_its_promises_although_the_process_is_killed() -> No
     )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
     assert "kill -9" in done.stdout
-    assert "Todas as promessas foram cumpridas" in done.stdout
+    assert "Todas as garantias foram cumpridas" in done.stdout

@@ -204,7 +204,7 @@ def test_command_of_an_application_that_is_not_found_says_where_to_go(
         ),
         (
             ("token", "create", "--name", "ana"),
-            "o token 'ana' não foi criado: sem escopo, ele não dá acesso a nada; informe --scope ou --role",
+            "o token 'ana' não foi criado: um token sem escopo não dá acesso a nada; informe --scope ou --role",
             "the token 'ana' was not created: without a scope it gives no access; give --scope or --role",
         ),
         (

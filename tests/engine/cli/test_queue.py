@@ -253,7 +253,7 @@ def test_list_says_that_a_report_waits_for_its_batch(batuta: Command) -> None:
 
     asyncio.run(wait_for_a_batch())
     shown = batuta("queue", "list")[1]
-    assert "espera um lote ou uma tarefa" in " ".join(shown.split())
+    assert "espera o fim de um lote ou de uma tarefa" in " ".join(shown.split())
     assert "9000-01-01" not in shown
     assert "01/01/9000" not in shown
 

@@ -344,7 +344,7 @@ async def test_a_process_is_asked_for_its_stack_and_to_restart(panel: Panel) -> 
     page = await act(panel, "process.stack", processo="web1:7", voltar="/painel/processos")
     assert "A captura da pilha de worker (web1:7) foi pedida" in page.text
     assert "batuta workers stack web1:7" in page.text
-    assert "o processo ainda não atendeu" in page.text
+    assert "o processo ainda não respondeu" in page.text
     assert [dict(row) for row in await panel.work.database.all(REQUESTS)] == [
         {"worker_id": "w:1", "request": "stack", "asked_by": "local"}
     ]

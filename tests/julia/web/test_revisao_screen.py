@@ -62,7 +62,7 @@ async def test_text_and_contacts_are_hidden_without_pii(painel: Painel) -> None:
             page = await browser.get("/painel/revisao?mostrar=dados")
         assert page.status_code == 200
         assert [sign for sign in PRIVATE if sign in page.content] == []
-        assert "escopo pii" in text_of(page)
+        assert "escopo dados-pessoais" in text_of(page)
     assert not await painel.audit("access.")
 
 
