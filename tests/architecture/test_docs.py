@@ -229,7 +229,9 @@ def test_every_job_of_julia_has_a_handler_and_the_documents_state_the_number() -
 
 @pytest.mark.parametrize("name", ["operations.md", "operacao.md"])
 def test_manual_says_how_each_job_runs_by_hand_and_what_to_do_if_it_fails(name: str) -> None:
-    section = re.split(r"^#### .* (?:by hand|à mão)\b.*$", (ROOT / "docs" / name).read_text(), flags=re.MULTILINE)[1]
+    section = re.split(
+        r"^#### .* (?:by hand|manualmente)\b.*$", (ROOT / "docs" / name).read_text(), flags=re.MULTILINE
+    )[1]
     rows = [line.split("|")[1] for line in section.partition("\n### ")[0].splitlines() if line.startswith("| `")]
     assert sorted(re.findall(r"`(\w+)`", "".join(rows))) == sorted(entry.name for entry in CATALOGUE)
 
