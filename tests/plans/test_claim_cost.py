@@ -10,6 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar
 
+import asyncpg
 import pytest
 
 from batuta.kernel.clock import SystemClock
@@ -19,6 +20,7 @@ from batuta.stores import connect
 from batuta.stores.sql.database import AsJson, Database, Query
 from batuta.stores.sql.migrations import Migrator, engine_migrations
 from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.stores.sql.queue.claim import APART, PostgresClaims
 from batuta.stores.sql.queue.statements import postgres_claim_queries, queue_queries
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import TASKS
@@ -29,6 +31,7 @@ ROWS = 30_000
 # With this number of rows, the index by due time is a level less deep than the index by priority.
 BURST = 60_000
 LIMIT = 10
+MANY = 2 * APART
 TENURE = LeaseHolder(owner="a", lease=timedelta(seconds=30))
 # Due time of row i. Row 1 is the most urgent.
 DUE = {
@@ -86,6 +89,31 @@ async def test_a_claim_reads_as_few_rows_before_statistics_are_collected(counted
     allowed = 100  # steps, or pages of the index
     dearer = {name: (cost, after[name]) for name, cost in before.items() if cost > after[name] + allowed}
     assert not dearer, f"costs above those with statistics, as (cost, cost with statistics): {dearer}"
+
+
+async def test_a_claim_under_load_skips_dead_index_entries_that_vacuum_cannot_remove(
+    counted: Database, database_url: str
+) -> None:
+    """On PostgreSQL, a transaction with an old snapshot keeps VACUUM from removing the entries of claimed items. SQLite
+    removes them at once.
+    """
+    if counted.dialect == "sqlite":
+        pytest.skip("SQLite leaves no dead entries")
+    other_session = await asyncpg.connect(database_url)
+    await other_session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM tasks")
+    clock = SystemClock()
+    queue, claims = SqlQueue(counted, TASKS, Ids(clock), clock, queue="default"), PostgresClaims(TASKS, clock)
+    await queue.put_rows([{"name": "f", "args": []} for _ in range(100 * MANY)], shared={})
+    asked = {"queue": "default", "now": None, "owner": "a", "lease": 60_000_000, "holds": AsJson([])}
+    claimed = [await claims.claim(counted, asked, MANY, reversed=turn % 8 == 7) for turn in range(99)]
+    last = max((lease.due, lease.id) for lease in claimed[-1])
+    place = {"last_priority": 0, "last_due": int(last[0] or 0), "last_id": last[1]}
+    queries = postgres_claim_queries(TASKS)
+    from_the_beginning = await _pages_of(counted, queries.claim, {**asked, "limit": 1})
+    after_the_last = await _pages_of(counted, queries.claim_after, {**asked, **place, "limit": 1})
+    await other_session.close()
+    assert [len(leases) for leases in claimed] == [MANY] * 99
+    assert after_the_last < 30 < 500 < from_the_beginning
 
 
 async def _costs(

@@ -9,7 +9,7 @@ from datetime import date, datetime
 from itertools import count, pairwise
 from typing import Any, ClassVar, NamedTuple, cast
 
-from batuta.kernel.clock import in_microseconds, instant, microseconds
+from batuta.kernel.clock import Clock, in_microseconds, instant, microseconds
 from batuta.kernel.errors import RowLocked, StoreConflict
 from batuta.kernel.reasons import encode
 from batuta.kernel.storage.json import Json, dumps, loads
@@ -18,6 +18,7 @@ from batuta.queue.item import ItemState, Lease, QueueTable
 from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, clamp_wait
 from batuta.queue.store import ClaimResult, Endings
 from batuta.stores.sql.database import AsJson, Database, Query, Row, Statements, Transaction
+from batuta.stores.sql.queue.continuation import Continuation
 from batuta.stores.sql.queue.statements import (
     lease_columns,
     postgres_claim_queries,
@@ -55,10 +56,11 @@ class SomeLost(StoreConflict):
 
 
 class PostgresClaims:
-    def __init__(self, table: QueueTable) -> None:
+    def __init__(self, table: QueueTable, clock: Clock) -> None:
         self._table = table
         self._queries = postgres_claim_queries(table)
         self._round = Round()
+        self._continuation = Continuation(table, clock)
 
     async def settle_and_claim(
         self, transaction: Transaction, endings: Endings, asked: Asked, limit: int
@@ -122,8 +124,33 @@ class PostgresClaims:
         return Unwritten([lease for lease in unwritten if (lease.id, lease.fence) not in leased], unchecked)
 
     async def claim(self, transaction: Transaction, asked: Asked, limit: int, *, reversed: bool) -> list[Lease]:
-        query = self._queries.claim_reversed if reversed and self._table.priority else self._queries.claim
-        return leases_of(self._table, await transaction.all(query, limit=limit, **asked))
+        """Claim due items in the order of their priorities or, if ``reversed`` is true, the least urgent items first.
+
+        A claim of many items continues after the last item of the previous claim. If it finds fewer items than it may
+        claim, a claim from the beginning of the queue follows.
+        """
+        leases = await self._claim_after(transaction, asked, limit)
+        left = limit - len(leases)
+        if not left:
+            return leases
+        if reversed and self._table.priority:
+            return leases + leases_of(
+                self._table, await transaction.all(self._queries.claim_reversed, limit=left, **asked)
+            )
+        began = self._continuation.now()
+        rows = await transaction.all(self._queries.claim, limit=left, **asked)
+        found = leases_of(self._table, rows)
+        if APART <= limit == len(found):
+            self._continuation.begin(rows, found, began)
+        return leases + found
+
+    async def _claim_after(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
+        after = self._continuation.parameters() if limit >= APART else None
+        if after is None:
+            return []
+        leases = leases_of(self._table, await transaction.all(self._queries.claim_after, limit=limit, **after, **asked))
+        self._continuation.move(leases, limit)
+        return leases
 
     async def claim_round_robin(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
         return await self._round.claim_both(self._claim_groups, self._claim_ungrouped, transaction, asked, limit)
@@ -513,8 +540,8 @@ def _state(table: QueueTable, settlement: Settlement) -> str | None:
             return settlement.stage or (table.ready[0] if table.running is not None else None)
 
 
-def claims_for(table: QueueTable, dialect: str) -> PostgresClaims | SqliteClaims:
-    return PostgresClaims(table) if dialect == "postgres" else SqliteClaims(table)
+def claims_for(table: QueueTable, dialect: str, clock: Clock) -> PostgresClaims | SqliteClaims:
+    return PostgresClaims(table, clock) if dialect == "postgres" else SqliteClaims(table)
 
 
 def merge_writes(effects: Iterable[Writes]) -> list[tuple[Query, list[Mapping[str, object]]]]:

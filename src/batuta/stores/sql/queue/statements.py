@@ -68,6 +68,7 @@ class QueueQueries:
 @dataclass(frozen=True, slots=True)
 class PostgresClaimQueries:
     claim: Query
+    claim_after: Query
     settle_and_claim: Query
     claim_reversed: Query
     somewhere: Query
@@ -218,6 +219,8 @@ def queue_gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
         "in_group_order": ", ".join([*priority_order(table), table.available_at, table.id]),
         "ready_index": table.ready_index or f"{table.name}_ready",
         "lease_index": f"{table.name}_leased",
+        "and_priority": f", {table.priority}" if table.priority and table.given is not None else "",
+        "after_last": _after_last_condition(table, ready_condition(table), in_queue),
         "of_level": f" AND {table.priority} = level.value" if table.priority else "",
         "notified": f"coalesce({table.queue}, :notified)" if table.queue else ":notified",
         "own_queue": table.queue or f"'{table.name}'",
@@ -284,6 +287,23 @@ def _level_gaps(table: QueueTable, dialect: Dialect, gaps: dict[str, str], index
         "last_level": _last_level(table, high_first),
         "further": "<" if high_first else ">",
     }
+
+
+def _after_last_condition(table: QueueTable, is_ready: str, in_queue: str) -> str:
+    """Return the SQL condition for waiting rows that follow a given row in claim order. It is false if a row of another
+    priority waits.
+    """
+    condition = (
+        f" AND ({table.available_at}, {table.id})"
+        " > (TIMESTAMPTZ 'epoch' + :last_due::bigint * INTERVAL '1 microsecond', :last_id::uuid)"
+    )
+    if table.priority is None:
+        return condition
+    waiting = f"SELECT 1 FROM {table.name} WHERE {is_ready}{in_queue} AND {table.priority}"
+    return (
+        f" AND {table.priority} = :last_priority{condition}"
+        f" AND NOT EXISTS ({waiting} < :last_priority) AND NOT EXISTS ({waiting} > :last_priority)"
+    )
 
 
 def _no_hold_condition(dialect: Dialect) -> str:

@@ -75,7 +75,7 @@ class SqlQueue:
         self._queue = {} if table.queue is None else {"queue": self.name}
         self._holds = AsJson([pause_of_queue(self.name), "pause.all"])
         self._queries = queue_queries(table, database.dialect)
-        self._claims = claims_for(table, database.dialect)
+        self._claims = claims_for(table, database.dialect, clock)
         self.limited = (
             None
             if limits is None

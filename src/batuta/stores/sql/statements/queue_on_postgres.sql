@@ -2,7 +2,19 @@
 {pick_in_order}
 UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
 WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
-RETURNING {given};
+RETURNING {given}{and_priority};
+
+-- write claim_after: lease the due items that follow the last item of an earlier claim; none if an item of another priority waits
+-- The index still contains the entries of items that were claimed before, until VACUUM removes them. This statement does not read
+-- these entries.
+WITH picked AS MATERIALIZED (
+    SELECT {id} FROM {table}
+    WHERE {is_ready}{in_queue} AND {available_at} <= coalesce(:now, statement_timestamp()) AND {not_held}{after_last}
+    ORDER BY {available_at}, {id} LIMIT :limit FOR UPDATE SKIP LOCKED
+)
+UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
+WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
+RETURNING {given}{and_priority};
 
 -- write settle_and_claim: settle the previous batch and claim the next one in one statement; waits for locks on the rows to be settled
 {pick_in_order},
