@@ -104,7 +104,7 @@ async def lateness(work: Batuta, seconds: float) -> list[float]:
 
 
 async def _late(work: Batuta, seconds: float) -> list[tuple[str, float]]:
-    """Return the delay of each job in real milliseconds, from its fire to its delivery."""
+    """Return the delay of each run in real milliseconds, from the fire to the delivery."""
     found: list[tuple[str, float]] = []
 
     def listen(event: Event) -> None:

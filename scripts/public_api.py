@@ -157,7 +157,9 @@ def _method(owner: type, prefix: str, name: str) -> Iterator[str]:
 
 
 def _constructor(kind: type) -> str:
-    """Return the call that creates an instance, or the fields and values that the class declares."""
+    """Return the call that creates an instance of a class, or the fields and values that the class declares, as source
+    text.
+    """
     declared = _parsed_class(kind)
     if issubclass(kind, Enum):
         return "\n".join(_values(kind))

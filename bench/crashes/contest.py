@@ -288,7 +288,9 @@ def standing(entry: Entry, folder: Path, effort: Effort) -> Iterator[Stand]:
 
 
 def report(folder: Path, effort: Effort, entries: Sequence[Entry]) -> str:
-    """Run both measurements for each library, and return two tables."""
+    """Run both measurements (killed workers, killed server) for each library, and return one table for each
+    measurement.
+    """
     killed: list[list[str]] = []
     crashed: list[list[str]] = []
     for entry in entries:

@@ -97,7 +97,7 @@ def _table(figures: Mapping[str, Figures], columns: Mapping[str, str], *, every:
 
 
 def cell(values: Sequence[float]) -> str:
-    """Format the median, with the minimum and maximum if there are several values."""
+    """Format the median of the measured values, with the minimum and maximum if there are several values."""
     if not values:
         return "–"
     around = f" ({number(min(values))}–{number(max(values))})" if len(values) > 1 else ""

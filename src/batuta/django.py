@@ -80,7 +80,7 @@ class BatutaBackend(BaseTaskBackend):  # type: ignore[misc] # Django has no type
     supports_priority = True
 
     def enqueue(self, task: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Store a call and return its result object, with the status READY."""
+        """Store a call of a Django task, and return Django's result object for the call, with the status READY."""
         self.validate_task(task)
         result = _result(self.alias, task, "", TaskResultStatus.READY, args, kwargs)
         at = task.run_after
@@ -98,7 +98,9 @@ class BatutaBackend(BaseTaskBackend):  # type: ignore[misc] # Django has no type
         return result
 
     def get_result(self, result_id: str) -> Any:
-        """Return a call's state. Raises TaskResultDoesNotExist if the call is unknown."""
+        """Return Django's result object for a stored call, with the call's current state. Raises TaskResultDoesNotExist
+        if the call is unknown.
+        """
 
         async def read(store: Any) -> tuple[TaskStatus | None, Row | None]:
             status = await store.status(result_id)

@@ -115,7 +115,9 @@ class ChildProcesses:
     def _run(
         self, call: _Call, home: asyncio.AbstractEventLoop, arguments: tuple[Any, ...], named: dict[str, Any]
     ) -> object:
-        """Start the child and receive its messages. Runs in a thread."""
+        """Run one call in a new child process, and return the function's value or an outcome. This method runs in a
+        thread and waits until the child has ended.
+        """
         context = arguments[0] if arguments and isinstance(arguments[0], TaskContext) else None
         sent = arguments if context is None else (replace(context, report=_send_nothing), *arguments[1:])
         forking = _forking(self._module)
@@ -138,7 +140,9 @@ class ChildProcesses:
                 process.join()
 
     def _receive(self, receiver: Connection, context: TaskContext | None, home: asyncio.AbstractEventLoop) -> object:
-        """Return the value of the function, or raise its error. Raises EOFError if the child died."""
+        """Handle the child's messages (log records, progress) until the last one. Return the value of the function, or
+        raise its error. Raises EOFError if the child died.
+        """
         for _ in count():
             match receiver.recv():
                 case ("returned", value):

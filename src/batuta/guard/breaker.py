@@ -238,7 +238,9 @@ def force_open(circuit: Circuit, lasts: timedelta, reason: str, now: datetime) -
 
 
 def allow_probe(circuit: Circuit, now: datetime) -> CircuitChange | None:
-    """Let the next call through an open circuit, as its probe. Return None if the circuit is not open."""
+    """Let the next call pass an open circuit, as the probe that tests whether the service works again. Return None if
+    the circuit is not open.
+    """
     if circuit.state is not CircuitState.OPEN:
         return None
     return CircuitChange(replace(circuit, opened_at=now - circuit.reset, wait_until=None))

@@ -73,7 +73,9 @@ class Circuits:
         return await self._store.all(self.rules)
 
     async def history(self, name: str | None, since: datetime, limit: int = MOST_TRANSITIONS) -> list[Transition]:
-        """Return the transitions of one circuit, or of all circuits if ``name`` is None, newest first."""
+        """Return the state changes (transitions) of one circuit, newest first. If ``name`` is None, return the
+        transitions of all circuits.
+        """
         return await self._store.history(name, since, limit)
 
     async def reset(self, name: str, *, by: str, reason: str = "") -> Circuit:
@@ -95,7 +97,9 @@ class Circuits:
         )
 
     async def probe(self, name: str) -> Circuit:
-        """Let the next call through an open circuit, as its probe, without waiting for the reset time."""
+        """Let the next call pass an open circuit without waiting for the reset time. This call is the probe that tests
+        whether the service works again.
+        """
         return await self._change(name, decisions.allow_probe)
 
     async def _change(self, name: str, decide: Decide) -> Circuit:

@@ -94,7 +94,9 @@ class JobHealth:
 
 
 def find_expected(job: Job, since: datetime, now: datetime) -> datetime | None:
-    """Return the latest fire whose SLA has passed, or None if no run is expected yet."""
+    """Return the job's latest fire after ``since`` for which a successful run must have started by now, because the
+    fire's SLA (the longest allowed delay) has passed. Return None if there is no such fire.
+    """
     overdue = now - job.sla
     if overdue <= since:
         return None
@@ -162,7 +164,9 @@ def level(healths: Collection[JobHealth]) -> Level:
 
 
 def nothing_works(healths: Collection[JobHealth]) -> bool:
-    """Return whether every job that should have run by now is stale."""
+    """Return whether every job that should have run by now is stale, which means that no run of it has succeeded in
+    time.
+    """
     judged = [health for health in healths if health.expected_at and health.state is not JobState.UNFINISHED]
     return bool(judged) and all(health.is_stale for health in judged)
 
@@ -170,8 +174,9 @@ def nothing_works(healths: Collection[JobHealth]) -> bool:
 def expectations(
     jobs: Mapping[str, Job], facts: Mapping[str, Facts], otherwise: datetime, now: datetime
 ) -> dict[str, datetime]:
-    """Return, for each job, its latest fire whose SLA has passed. Fires before the job was registered are ignored. If
-    no scheduler has registered a job, the instant ``otherwise`` is used as the time of its registration.
+    """Return, for each job, its latest fire for which a successful run must have started by now (see
+    ``find_expected``). Fires before the job was registered are ignored. If no scheduler has registered a job, the
+    instant ``otherwise`` is used as the time of its registration.
     """
     found = {}
     for name, job in jobs.items():
@@ -241,7 +246,7 @@ SOURCE = "jobs"
 
 class Timetables(Protocol):
     async def newest(self, limit: int) -> Sequence[Timetable]:
-        """Return up to ``limit`` timetables, newest first, including the active one."""
+        """Return up to ``limit`` timetables, newest first, including the active timetable."""
         ...
 
 

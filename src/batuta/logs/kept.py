@@ -93,7 +93,7 @@ class LineCollector:
                 wake()
 
     def take(self) -> list[LogLine]:
-        """Remove and return the next lines to write."""
+        """Remove and return the next batch of collected log lines, which the caller must store."""
         self._is_waking = False
         return [self.waiting.popleft() for _ in range(min(AT_A_TIME, len(self.waiting)))]
 

@@ -279,7 +279,9 @@ def _scrub_arguments(arguments: object) -> object:
 
 
 def _scrub_argument(argument: object) -> object:
-    """Scrub containers and exceptions. Numbers stay numbers, so that ``%d`` in the message works."""
+    """Make one argument of a log message safe to show: scrub containers and exceptions. Numbers stay numbers, so that
+    ``%d`` in the message works.
+    """
     if isinstance(argument, BaseException):
         return summary(argument)
     return scrub(argument) if is_structured(argument) else argument

@@ -106,7 +106,9 @@ _FORKING = threading.local()  # saves a thread's signal mask while the thread fo
 
 @contextmanager
 def stop_on_signals(stop: asyncio.Event, on_stop: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Set ``stop`` and call ``on_stop`` at the first signal; exit immediately at the second."""
+    """Context manager that handles signals. The first signal sets ``stop`` and calls ``on_stop``; a second SIGTERM or
+    SIGINT ends the process immediately.
+    """
     loop = asyncio.get_running_loop()
 
     def on_signal(number: int) -> None:

@@ -123,7 +123,7 @@ class JobEndpoints:
         apart_by: tuple[str, ...] = (),
         finished: bool = True,
     ) -> None:
-        """Register a handler. ``manual`` marks an endpoint that deliberately has no schedule."""
+        """Register the handler of a job endpoint. ``manual`` marks an endpoint that deliberately has no schedule."""
         require("job endpoint", name, _FORM.match(name), "use lower-case letters, digits and hyphens")
         require("job endpoint", name, name not in self._endpoints, "another handler has this name")
         require("job endpoint", name, timeout > timedelta(0), "its timeout must be positive")

@@ -159,7 +159,9 @@ class ExecutionLog(Protocol):
         """
 
     async def look(self) -> Ledger:
-        """Return the current switches, controls and time, without locking the jobs."""
+        """Return the current switches, the profile and windows that operators have set, and the time. The jobs are not
+        locked.
+        """
 
     async def open_manual(
         self, job: Registration, lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]

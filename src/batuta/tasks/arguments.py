@@ -110,7 +110,7 @@ def _describe_problem(problem: ErrorDetails) -> str:
 
 
 def _coder(task: str, name: str, annotation: Any) -> Coder | None:
-    """Return the coder for a parameter, or None if the parameter accepts any JSON value."""
+    """Return the object that encodes and decodes a parameter's values, or None if the parameter accepts any JSON value."""
     kinds = _json_kinds(annotation)
     if kinds is not None:
         return Coder(_checker(kinds), _same, frozenset(kinds)) if kinds else None

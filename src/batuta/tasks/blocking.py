@@ -48,7 +48,9 @@ class BlockingTasks(Generic[Backend]):
             called.cancel()  # ends the wait of an interrupted caller
 
     async def close(self) -> None:
-        """Close the connection and end the thread. A later call starts them again."""
+        """Close the database connection, and end the thread that serves synchronous callers. A later call starts both
+        again.
+        """
         with self._lock:
             loop, backend, pid = self._loop, self._backend, self._pid
             self._loop = self._backend = self._pid = None

@@ -22,7 +22,7 @@ TaskState: TypeAlias = Literal["queued", "in_progress", "complete", "failed", "c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStatus:
-    """A task's state: its instants, attempts, progress, and result or error."""
+    """A task's state: when it was enqueued, started and ended, its attempts, its progress, and its result or error."""
 
     job_id: str
     name: str

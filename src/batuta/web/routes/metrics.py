@@ -33,7 +33,7 @@ router = APIRouter(tags=["operation"], route_class=AuthoriseFirst)
 
 @router.get("/metrics", operation_id="metrics", response_class=PlainTextResponse, openapi_extra=needs(Scope.METRICS))
 async def metrics(request: Request) -> Response:
-    """Return this process's metrics and the database's metrics, in the Prometheus format."""
+    """Return this process's metrics, and the metrics that are read from the database, in the Prometheus format."""
     state = state_of(request)
     await state.readings.refresh()
     return Response(generate_latest(state.registry), media_type=CONTENT_TYPE_LATEST)

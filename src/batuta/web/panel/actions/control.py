@@ -373,7 +373,7 @@ def _target(call: ActionCall) -> str:
 
 
 def _title(action: str, call: ActionCall) -> str:
-    """Return the text key of the form's title. The title names the action's target."""
+    """Return the key of the text that is the title of an action's form. The title names the action's target."""
     return f"panel.act.{action}_{'all' if call.values['alvo'] == 'all:' else 'target'}"
 
 

@@ -116,7 +116,7 @@ def timeline(
     words: Words,
     known: Mapping[str, Action],
 ) -> list[Happening]:
-    """Return the events on the timeline, newest first."""
+    """Return the events of the timeline (causes, restarts, recoveries and operators' actions), newest first."""
     happenings = [each for incident in found for each in _of_incident(incident, causes[incident.id], words)]
     happenings += [
         Happening(
