@@ -1,15 +1,15 @@
-"""Both timetables run on a clock that jumps, in a zone with clock changes and in one without. Simulated people answer
-the messages.
+"""Both of Julia's timetable profiles (continuo and janelas) run on a clock that jumps, in a time zone with clock
+changes and in one without. Simulated people answer the messages.
 
 Every fire of every job happens once, the figures that each job reports match the database, and the gateway's own record
 contains no message that a rule forbids.
 
-``FAULTS=long`` simulates two weeks for each profile, zone and database. To save time, jobs with a fire every minute or
-every five minutes get a fire every ten minutes instead; all other jobs keep their schedule.
+The long form of the test (``FAULTS=long``) simulates two weeks for each profile, zone and database. To save time, jobs
+with a fire every minute or every five minutes get a fire every ten minutes instead; all other jobs keep their schedule.
 
-The short form simulates the three days around the clock change. To save time, jobs with a fire every minute, every few
-minutes or some minutes after each hour get a fire every six hours instead. The short form also omits two thirds of the
-doctors and the profile continuo in São Paulo, and it runs each case on only one database.
+The short form, which is the default, simulates the three days around the clock change. To save time, jobs with a fire
+every minute, every few minutes or some minutes after each hour get a fire every six hours instead. The short form also
+omits two thirds of the doctors and the profile continuo in São Paulo, and it runs each case on only one database.
 
 The clock skips minutes in which no job fires. `make demo` plays a day of the profile janelas with every minute. Only
 the long form reaches second follow-ups. Neither form reaches the end of the pause after the third follow-up, which
@@ -159,9 +159,10 @@ async def test_every_fire_happens_once_and_figures_match_the_rows(
 
 
 def _thin(entry: Entry) -> Entry:
-    """Give a frequent job a schedule with fewer fires. The short form changes jobs with a fire every few minutes or
-    some minutes after each hour, and gives them a fire every six hours. The long form changes jobs with a fire every
-    minute or every five minutes, and gives them a fire every ten minutes.
+    """Give a frequent job a schedule with fewer fires, to save time. The short form of the test changes jobs with a
+    fire every few minutes or some minutes after each hour, and gives them a fire every six hours. The long form
+    (``FAULTS=long``) changes jobs with a fire every minute or every five minutes, and gives them a fire every ten
+    minutes.
     """
 
     def thin(schedule: str | None) -> str | None:

@@ -66,15 +66,16 @@ def places(
 
 
 def one_of(places: dict[str, Path], kind: str) -> dict[str, Path]:
-    """Return the databases of one kind. One is enough in the short form, because the test exercises the same mechanism
-    on all kinds. In the long form, return the databases of all kinds.
+    """Return the databases on which a fault test runs. In the short form of the tests, one database of the given kind
+    is enough, because the test exercises the same mechanism on all kinds. In the long form (``FAULTS=long``), return
+    all databases.
     """
     return places if LONG else {url: folder for url, folder in places.items() if url.startswith(kind)} or places
 
 
 async def together(*runs: Coroutine[Any, Any, None]) -> None:
-    """In the short form, execute the test cases concurrently, because they mostly wait. In the long form, execute them
-    one after another, so that the figures are accurate.
+    """Execute the cases of a fault test. In the short form of the tests, the cases run concurrently, because they
+    mostly wait. In the long form (``FAULTS=long``), they run one after another, so that the figures are accurate.
     """
     if LONG:
         try:

@@ -202,8 +202,9 @@ class Plant:
         """Wait until the log contains the end of every fire due so far, stop the schedulers, and judge these fires. A
         slow machine only makes the wait longer.
 
-        ``known`` corrects the oracle's expectation of each fire, because a test may know more about the fire. If the
-        clock was set back, ``seen_until`` is the latest time that it showed before.
+        ``known`` corrects the expected result of each fire, because a test may know more about a fire than the code
+        that computes the expectations. If the clock was set back, ``seen_until`` is the latest time that it showed
+        before.
         """
         end = self.clock.now()
         await self.until("every fire has its end", lambda: self.are_settled(self.targets(end)))
@@ -248,8 +249,8 @@ async def plant(
     """Start the endpoint that the schedulers will call; the test itself starts the schedulers. Kill every remaining
     process at the end.
 
-    ``rate`` is the speed of the clock. On a busy machine, the short form uses a slower clock to give the machine enough
-    time for each simulated minute and lease.
+    ``rate`` is the speed of the clock. On a busy machine, the short form of the fault tests uses a slower clock to give
+    the machine enough time for each simulated minute and lease.
     """
     if not LONG:
         rate = max(1.0, rate / max(1.0, slowness() / 2))
@@ -292,8 +293,8 @@ async def endpoint(folder: Path, clock: FastClock) -> AsyncIterator[int]:
 
 
 def expected(job: Spec, since: datetime, until: datetime, downs: Collection[Down]) -> Iterator[Target]:
-    """Yield the fires of a job that the oracle expects in (since, until], given the periods in which no scheduler was
-    running.
+    """Yield the expected fires of a job in (since, until], given the periods in which no scheduler was running. The
+    fires are computed without the scheduler's code.
     """
     fires = [
         fire for fire in walked(job.schedule, UTC_ZONE, since.replace(second=0, microsecond=0), until) if fire > since

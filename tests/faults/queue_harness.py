@@ -31,7 +31,7 @@ class QueueWorkers:
     workers: list[ForkServerProcess] = field(default_factory=list)
 
     def begin(self, **other: Any) -> ForkServerProcess:
-        """Start one more worker. ``other`` replaces fields of the plan for this worker."""
+        """Start one more worker. ``other`` replaces some of the settings in ``plan`` for this worker."""
         worker = processes().Process(target=queue_plant.run, args=(replace(self.plan, **other).encode(),))
         worker.start()
         self.workers.append(worker)
@@ -171,7 +171,7 @@ class QueueWorkers:
         return tally
 
     async def tally(self, ids: Collection[str]) -> Tally:
-        """Count the results of these items, and the effects of all items."""
+        """Count the results of the items with these ids, and the effects of all items."""
         complete = {row["id"] for row in await self.ask("SELECT id FROM tasks WHERE status = 'complete'")}
         effects, runs = await self.effects(), self.runs()
         return Tally(

@@ -328,10 +328,11 @@ async def sending_workers(
     hears: bool = False,
     **options: Any,
 ) -> AsyncIterator[SendingWorkers]:
-    """Start the simulator but no worker. With ``hears``, start the api too. Kill every remaining process at the end.
+    """Start the simulated WhatsApp but no worker. With ``hears``, start the api too. Kill every remaining process at
+    the end.
 
     Whatever the clock's rate, two real seconds may pass between the decision to send a message and the call to the
-    gateway. On a busy machine the short form uses a slower clock.
+    gateway. On a busy machine the short form of the fault tests uses a slower clock.
     """
     if not LONG:
         rate = max(min(rate, 1.0), rate / max(1.0, slowness() / 2))

@@ -64,7 +64,7 @@ async def decide(scheduler: Scheduler) -> None:
 
 
 def fires_of(jobs: Iterable[Job], since: datetime, until: datetime) -> list[Target]:
-    """Return every fire in (since, until], as computed by the oracle."""
+    """Return every fire in (since, until], computed without the scheduler's code."""
     start = since.replace(second=0, microsecond=0)
     return [
         Target(job.name, fire)

@@ -50,7 +50,9 @@ def simulate(port: int, journal: str, clock: str | None = None) -> None:
 
 
 def work_off(plan: Mapping[str, Any]) -> None:
-    """Run the Telegram worker on the plan's clock until the process is killed."""
+    """Run the Telegram worker until the process is killed. ``plan`` contains the worker's settings, such as its clock
+    and its folder.
+    """
     with (Path(plan["folder"]) / "log").open("ab", buffering=0) as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
@@ -58,7 +60,9 @@ def work_off(plan: Mapping[str, Any]) -> None:
 
 
 def julia_at(plan: Mapping[str, Any]) -> Julia:
-    """Build Julia with the plan's simulated Telegram, and with limits so high that they delay no message."""
+    """Build Julia from the settings in ``plan``, with the simulated Telegram, and with limits so high that they delay
+    no message.
+    """
     settings = Settings(
         database_url=plan["url"],
         telegram_simulador_url=f"http://127.0.0.1:{plan['port']}/telegram",

@@ -69,7 +69,7 @@ class WatchedSystem:
 
     async def slack(self) -> list[str]:
         """Return the texts sent to Slack. On a busy machine the response to an alert may exceed its timeout (a sixth of
-        the usual one), and the alert is then sent again. The short form ignores such repetitions.
+        the usual one), and the alert is then sent again. The short form of the fault tests ignores such repetitions.
         """
         texts = [each["payload"]["text"] for each in (await self._received())["slack"]]
         return texts if LONG else list(dict.fromkeys(texts))

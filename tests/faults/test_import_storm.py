@@ -186,9 +186,9 @@ async def office(folder: Path, url: str, *, with_arq: bool) -> AsyncIterator[Off
 
 
 async def storm(there: Office, chance: random.Random) -> None:
-    """Kill processes during the import. The short form kills each role once. The last process to be killed is Redis or,
-    without ARQ, the worker. Killing Redis removes the locks of killed ARQ workers, so the test need not wait until they
-    expire.
+    """Kill processes during the import. The short form of the test kills each role once. The last process to be killed
+    is Redis or, without ARQ, the worker. Killing Redis removes the locks of killed ARQ workers, so the test need not
+    wait until they expire.
     """
     await there.until_begun()
     if not LONG:

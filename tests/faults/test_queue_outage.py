@@ -53,8 +53,9 @@ async def test_read_only_server_ends_no_worker(places: Mapping[str, Path]) -> No
 
 
 async def _read_only(url: str, folder: Path) -> None:
-    """Make the database read-only, as during a failover. Failed writes must not count as failures of a loop. If they
-    did, a loop would reach its failure limit within 4 s in the short form, in which the lease is 1 s.
+    """Make the database read-only, as during a failover, and check that failed writes do not count as failures of a
+    loop. Otherwise a loop would reach its failure limit within 4 s in the short form of the test, in which the lease is
+    1 s.
     """
     seconds, lease, tasks = (90.0, 30.0, 1_000) if LONG else (6.0, 1.0, 100)
     figures = Figures(

@@ -87,8 +87,8 @@ async def test_row_locked_for_longer_than_the_lease_costs_no_run_its_owner(
 
 
 async def _locked(url: str, folder: Path) -> None:
-    """Lock a row during a deploy. In real time, the lease is 6 s in the long form, and 2 s in the short form unless the
-    machine is busy.
+    """Lock a row during a deploy. In real time, the lease is 6 s in the long form of the test (``FAULTS=long``), and 2
+    s in the short form unless the machine is busy.
     """
     rate, lease = (1.0, 6.0) if LONG else (10.0, 20.0)
     locked = 1.5 * lease

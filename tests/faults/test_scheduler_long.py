@@ -1,5 +1,5 @@
-"""Scheduler tests that run only in the long form: three schedulers that run for hours, and cron expressions in every
-time zone.
+"""Scheduler tests that run only with ``FAULTS=long``: three schedulers that run for hours, and cron expressions in
+every time zone.
 """
 
 import random
@@ -145,7 +145,8 @@ def _change(zone: ZoneInfo, chance: random.Random) -> datetime:
     """Starting from a random day, find a day on which the zone changed its clocks. If there is none, return the random
     day.
 
-    Since 1972 every zone's offset from UTC has been a whole number of minutes, as the oracle assumes.
+    The search begins in 1972, because since then every zone's offset from UTC has been a whole number of minutes, as
+    the reference implementation of cron assumes.
     """
     first = datetime(1972, 2, 1, tzinfo=UTC) + chance.randrange(65 * 365) * DAY
     for n in range(400):

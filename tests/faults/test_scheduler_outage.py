@@ -29,8 +29,8 @@ AFTER = 70 * SECOND
 
 
 def jobs() -> list[Spec]:
-    """Return the jobs that the schedulers under test run. The long form has an additional job that is always running;
-    the fires of that job are not judged.
+    """Return the jobs that the schedulers under test run. With ``FAULTS=long``, there is an additional job that is
+    always running; the fires of that job are not judged.
     """
     slow = Spec(name="slow", path="slow", category="slow", takes=170)
     crons = ["* * * * *"] * 4 if LONG else ONCE_A_DAY

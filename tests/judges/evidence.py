@@ -19,8 +19,8 @@ Trigger: TypeAlias = Literal["schedule", "manual", "catch_up"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A fire that the oracle expects. If a catch-up may start it later than the usual tolerance (epsilon), ``until`` is
-    the last instant at which it may start.
+    """An expected fire, computed without the scheduler's code. If a catch-up may start the fire later than the usual
+    tolerance (epsilon), ``until`` is the last instant at which it may start.
     """
 
     job: str

@@ -60,8 +60,8 @@ async def redis(redis_url: str) -> AsyncIterator[ArqRedis]:
 
 
 class Line:
-    """Twenty tasks that a relay sends to ARQ before it stops. Its successor takes them over. The first ten tasks end
-    when ``short`` is set, the others when ``long`` is set.
+    """Twenty tasks that a relay sends to ARQ before it stops. The next relay takes the tasks over. The first ten tasks
+    end when ``short`` is set, the other ten when ``long`` is set.
     """
 
     def __init__(self) -> None:

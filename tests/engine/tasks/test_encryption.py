@@ -37,8 +37,8 @@ Open = Callable[..., AbstractAsyncContextManager[Batuta]]
 
 @pytest.fixture
 def open_work(database_url: str, clock: FakeClock) -> Open:
-    """Open an application with these keys, as a separate process would. Its task ``send`` records the arguments that it
-    receives.
+    """Open an application with the given encryption keys, as a separate process would. Its task ``send`` records the
+    arguments that it receives.
     """
 
     @asynccontextmanager

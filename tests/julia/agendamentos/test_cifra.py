@@ -32,7 +32,7 @@ Open = Callable[..., AbstractAsyncContextManager[Office]]
 
 @pytest.fixture
 def opened(database_url: str) -> Open:
-    """Open Julia with these encryption keys. Every call uses the same clock."""
+    """Open Julia with the given encryption keys. Every call uses the same clock."""
     clock = FakeClock(START)
 
     @asynccontextmanager

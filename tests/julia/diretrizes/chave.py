@@ -21,7 +21,7 @@ class Key:
 
 
 def make_key(token_url: str, number: int = 0) -> Key:
-    """Return the key with this number. Each number has a different key."""
+    """Return the service account key with the given number. Each number has a different key."""
     p, q = _primes(number)
     modulus, private = p * q, pow(EXPONENT, -1, (p - 1) * (q - 1))
     rest = (p, q, private % (p - 1), private % (q - 1), pow(q, -1, p))

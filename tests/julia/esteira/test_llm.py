@@ -1,5 +1,5 @@
-"""A language model supplements the rules, on both databases. It is queried once about each uncertain message, and while
-it is unavailable these messages wait.
+"""A language model supplements the rules, on both databases. The model is queried once about each uncertain message.
+While the model is unavailable, uncertain messages wait.
 """
 
 import math

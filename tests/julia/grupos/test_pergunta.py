@@ -1,5 +1,5 @@
-"""The message that asks an author for missing fields. It asks only for these fields, once for all of the author's
-offers, and mentions the opt-out word.
+"""The message that asks an author for missing fields. The message asks only for these fields, once for all of the
+author's offers, and mentions the opt-out word.
 """
 
 from datetime import date

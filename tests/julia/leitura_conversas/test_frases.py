@@ -79,8 +79,8 @@ def test_a_text_that_is_read_certo_is_an_opt_out() -> None:
 
 
 def test_the_model_belongs_to_the_sentences_and_the_features() -> None:
-    """The stored model was trained on the current sentences and features. In its short form, the test checks every
-    sentence, but the features of only one sentence in ten.
+    """The stored model was trained on the current sentences and features. By default the test checks every sentence,
+    but the features of only one sentence in ten; ``FAULTS=long`` checks all features.
     """
     trained = json.loads(VALIDATION.read_text(encoding="utf-8"))
     found, expected = (digest(), trained["input"]) if LONG else (digest_of_sample(), trained["sample"])

@@ -1,4 +1,4 @@
-"""Train the reader's model: ``python3 -m tests.julia.leitura_conversas.train``.
+"""Train the model that reads inbound texts: ``python3 -m tests.julia.leitura_conversas.train``.
 
 The script needs scikit-learn, which Batuta does not depend on; any interpreter that has it can run the script. The
 script is deterministic. It writes

@@ -1,5 +1,5 @@
-"""Fit the reader's confidence in each vacancy: ``python -m tests.julia.leitura_grupos.calibrar`` writes
-``dados/confianca.json``.
+"""Fit the model that computes how likely the reader of group messages has read a vacancy correctly (its confidence):
+``python -m tests.julia.leitura_grupos.calibrar`` writes ``dados/confianca.json``.
 
 A vacancy is correct if its key (hospital, day, period, speciality) and its price match the label. A logistic regression
 is fitted by coordinate descent. A feature that is evidence against a vacancy may only lower its confidence. Otherwise a

@@ -92,7 +92,9 @@ async def test_repeat_without_a_price_keeps_the_price(mesa: Bancada) -> None:
 
 
 async def test_two_prices_for_one_key_in_one_message_correct_nothing(mesa: Bancada) -> None:
-    """Two shifts that differ only in their sector have the same key, but neither is a correction of the other."""
+    """Two offers in one message that differ only in their price do not correct each other: they may be two shifts in
+    different sectors, which have the same key.
+    """
     twice = vaga(valor=1500) + "\n" + vaga(valor=1900)
     await says(mesa, twice)
     first = await prices(mesa)

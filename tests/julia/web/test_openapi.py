@@ -163,7 +163,7 @@ def _answers(port: int) -> bool:
 
 @pytest.fixture
 async def julia(database_url: str) -> AsyncIterator[Julia]:
-    """Julia on both databases, because each of them accepts texts that the other rejects."""
+    """Julia on SQLite and on PostgreSQL, because each database accepts texts that the other rejects."""
     secrets = {"WEBHOOK_SECRET": WEBHOOK["X-Webhook-Secret"], "SECRET_KEY": "k" * 32}
     opened = await open_julia(database_url, APP_ENV="production", **secrets)
     yield opened
