@@ -223,8 +223,8 @@ def add_limited(work: Batuta, plan: Plan) -> None:
 
     @work.task(retry=[0.05], concurrency=4, rate="10/second", per_key=Limits(by="quem", concurrency=1, rate="3/second"))
     async def limitada(ctx: TaskContext, quem: str, seconds: float) -> Done | Failed:
-        """Record the key, the process and the instant of the claim. Also record the time on the machine's clock when
-        the handler starts and when it ends.
+        """Record the task's key, the worker's process id and the instant of the claim. Also record the time on the
+        machine's clock when the handler starts and when it ends.
         """
         begins = time.monotonic()
         found = await work.database.one(started, id=ctx.id)
@@ -242,8 +242,8 @@ def add_limited_stage(work: Batuta, plan: Plan) -> None:
     async def arrive(item: dict[str, Any]) -> None: ...
 
     async def visit(item: dict[str, Any]) -> dict[str, Any]:
-        """Record the key and the process. Also record the time on the machine's clock when the handler starts and when
-        it ends.
+        """Record the item's key and the worker's process id. Also record the time on the machine's clock when the
+        handler starts and when it ends.
         """
         call = str(work.ids.new())
         note(plan, "enter", item["quem"], str(os.getpid()), call, str(time.monotonic()))

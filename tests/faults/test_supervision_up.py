@@ -294,7 +294,7 @@ class Systemd:
         self.heard: list[str] = []
 
     def hears(self, words: str) -> None:
-        """Wait for a message that begins with ``words``."""
+        """Wait until the service manager has received a message that begins with ``words``."""
         ends = time.monotonic() + 2 * TIMEOUT
         while time.monotonic() < ends:
             said = self._inbox.recv(4096).decode().split("\n")

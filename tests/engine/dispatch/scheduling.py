@@ -46,7 +46,7 @@ class Endpoint:
 
 
 class House:
-    """One database and any number of schedulers."""
+    """A test setup with one database, on which the test can start any number of schedulers."""
 
     def __init__(self, database: Database, clock: FakeClock, events: EventRecorder) -> None:
         self.database = database

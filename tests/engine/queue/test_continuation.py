@@ -1,5 +1,5 @@
-"""A claim of many items may continue after the last item of the previous claim. No item waits longer because of this
-than a second, and priorities keep their meaning.
+"""A large claim may continue in the queue after the last item of the previous claim. No item waits longer than a second
+because of this, and urgent items still come first.
 """
 
 from datetime import datetime, timedelta
@@ -24,7 +24,9 @@ RELEASED = Settlement(ItemState.READY, gives_back=True)
 
 
 class Client:
-    """Settles the items of its previous claim and claims the next ones, like a worker under load."""
+    """A client of the queue that settles the items of its previous claim and claims the next ones in one step, like a
+    worker under load.
+    """
 
     def __init__(self, database: Database, clock: FakeClock) -> None:
         self.queue = SqlQueue(database, TASKS, Ids(clock), clock, queue="default", own_time=True)
@@ -44,7 +46,7 @@ class Client:
         return [lease.id for lease in self._held]
 
     async def release(self) -> list[str]:
-        """Return the held items to the queue without running them."""
+        """Return the items of the last claim to the queue without running them."""
         released = [lease.id for lease in self._held]
         await self.queue.settle_and_claim([(lease, RELEASED) for lease in self._held], HOLDER, 0)
         self._held = []
@@ -53,7 +55,9 @@ class Client:
 
 @pytest.fixture(autouse=True)
 def small_claims(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Treat claims of five items as large, because only large claims continue after the previous one."""
+    """Make the queue treat a claim of five items as large. Normally only a claim of at least 100 items is large and
+    continues after the previous one.
+    """
     monkeypatch.setattr(claim, "APART", MANY)
     monkeypatch.setattr(store, "APART", MANY)
 

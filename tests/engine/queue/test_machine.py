@@ -60,7 +60,7 @@ class ModelRow:
 
 @dataclass
 class Owner:
-    """An owner and the leases that it believes it holds: all that it received, except those reported as lost."""
+    """A lease owner, and the leases that it believes it holds: all that it received, except those reported as lost."""
 
     lease_holder: LeaseHolder
     leases: list[Lease] = field(default_factory=list)

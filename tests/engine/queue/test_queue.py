@@ -212,8 +212,8 @@ PER_CHIP_SQL = (
 
 @pytest.mark.tables(PER_CHIP_SQL)
 class TestATableWhoseGroupsTakeTurns:
-    """At most one item per chip is running at a time, across all processes. A chip with many items does not delay the
-    others.
+    """A table whose items belong to groups, here chips (sending numbers). At most one item per chip is running at a
+    time, across all processes. A chip with many items does not delay the other chips.
     """
 
     @pytest.fixture

@@ -42,7 +42,9 @@ def vaga(
     hospital: str = "Hospital Fictício", area: str = "Pediatria", dia: str = "2026-03-20", periodo: str = "noturno",
     valor: int | None = 1500,
 ) -> str:  # fmt: skip
-    """Return a line that this module's reader understands, with enough words to pass the heuristic."""
+    """Return a line that this module's reader understands, with so many words that the pipeline takes the line for an
+    offer.
+    """
     return f"vaga: {hospital}; {area}; {dia}; {periodo}" + (f"; R$ {valor}" if valor is not None else "")
 
 

@@ -1,5 +1,5 @@
-"""The hourly job: shifts that have ended wait for an operator's confirmation, and vacancies whose start has passed
-expire. The tests run on both databases.
+"""The hourly job ``processar_confirmacao_plantao``: shifts that have ended wait for an operator's confirmation, and
+vacancies whose start has passed expire. The tests run on both databases.
 """
 
 import asyncio

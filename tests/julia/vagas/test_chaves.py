@@ -1,5 +1,5 @@
-"""Which extracted vacancy owns a deduplication key (hospital, day, period, speciality), on both databases. Only an
-extracted vacancy that was imported, or may still be imported, owns its key.
+"""The rule that decides which extracted vacancy owns a deduplication key (hospital, day, period, speciality), on both
+databases. Only an extracted vacancy that was imported, or may still be imported, owns its key.
 """
 
 from datetime import date, timedelta

@@ -52,8 +52,8 @@ class Painel:
 
     @asynccontextmanager
     async def browser(self, *scopes: Scope) -> AsyncIterator[httpx2.AsyncClient]:
-        """Return a browser that is signed in with a token for these scopes and sends the headers that our pages
-        send.
+        """Return a browser that is signed in with a token for the given scopes, and that sends the same headers as the
+        dashboard's pages.
         """
         self.said += 1
         number = self.said

@@ -181,8 +181,8 @@ async def test_every_session_may_sign_out_and_stays_ended_in_every_process(julia
 
 
 async def test_cookie_of_a_narrow_token_says_nothing_about_api_token(julia: Julia, julia_url: str) -> None:
-    """Only development permits a missing SECRET_KEY. The cookie is then signed with a random key and not with a
-    token.
+    """If SECRET_KEY is missing, which only development permits, session cookies are signed with a random key and not
+    with a token. A cookie that was signed with the API token is refused.
     """
     note = Sessions(TOKEN).begin("API_TOKEN", now=julia.work.clock.now(), chance="ab" * 16)
     open_one = await open_julia(julia_url, APP_ENV="development")
