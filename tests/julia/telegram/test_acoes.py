@@ -118,7 +118,7 @@ async def test_reasons_over_http_have_a_code_and_the_language_of_the_reader(
     await office.sync("SELECT 1 FROM telegram_contas WHERE estado = 'revogada'")
     health = "http://127.0.0.1:8000/health/telegram"
     (account,) = (await api.get(health, headers=PORTUGUESE)).json()["contas"]
-    assert account["erro"].startswith("a sessão terminou")
+    assert account["erro"].startswith("a sessão da conta do Telegram terminou")
     assert account["erro_code"] == "telegram_revogada"
     assert account["erro_facts"]["why"]
 

@@ -170,5 +170,5 @@ async def test_error_of_an_account_is_in_the_language_of_the_reader(painel: Pain
     async with painel.browser(*READER) as reader:
         portuguese = text_of(await reader.get("/painel/telegram"))
         english = text_of(await reader.get("/painel/telegram?lang=en"))
-    assert "o servidor não respondeu em 30 s" in portuguese
+    assert "o servidor do Telegram não respondeu em 30 s" in portuguese
     assert "the server did not answer within 30 s" in english
