@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
 from app.contexts.leitura_grupos.blocos.escrita import Linha, dito
-from app.contexts.leitura_grupos.texto.texto import MES, MESES, contem
+from app.contexts.leitura_grupos.texto.texto import MES, MESES, contem, e_mes
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 from batuta.kernel import dataclass
 
@@ -92,8 +92,8 @@ class Meses:
         for place, line in enumerate(found):
             if len(line.texto) >= 120 or not contem(line.plano, _MESES) or len(named) >= MAIS_MESES:
                 continue
-            if (month := _SOZINHO.search(line.plano)) is not None:
-                named[place] = _MESES.index(month["mes"][:3]) + 1
+            if (month := _mes_em(line.plano)) is not None:
+                named[place] = month
         return cls(hoje, found, named)
 
     def em(self, place: int) -> int | None:
@@ -110,8 +110,7 @@ class Meses:
         return below.pop() if len(below) == 1 else None
 
     def numero(self, plano: str) -> int | None:
-        found = _SOZINHO.search(plano)
-        return None if found is None else _MESES.index(found["mes"][:3]) + 1
+        return _mes_em(plano)
 
     @staticmethod
     def faixa(plano: str) -> re.Match[str] | None:
@@ -149,6 +148,13 @@ class Meses:
             if found >= self.hoje - timedelta(days=60):
                 return found
         return None
+
+
+def _mes_em(plano: str) -> int | None:
+    """Return the number of the first month that the text names, or None."""
+    named = (each["mes"] for each in _SOZINHO.finditer(plano) if e_mes(plano, *each.span("mes")))
+    first = next(named, None)
+    return None if first is None else _MESES.index(first[:3]) + 1
 
 
 def dia_do_mes(line: Linha, month: int | None) -> Linha:

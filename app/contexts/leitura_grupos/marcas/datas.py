@@ -10,7 +10,7 @@ from functools import cache
 from itertools import islice
 
 from app.contexts.leitura_grupos.marcas.marca import TOMADO, Condicao, Dia, Dias
-from app.contexts.leitura_grupos.texto.texto import MES, MESES, achados
+from app.contexts.leitura_grupos.texto.texto import MES, MESES, achados, e_mes
 from batuta.kernel import dataclass
 
 PASSADO = timedelta(days=60)
@@ -41,7 +41,9 @@ _ELEMENT = re.compile(
     r"|\.(?P<mp>[01]\d)(?:\.(?P<ap>\d{4}|\d{2}))?(?!\d| {0,2}(?:mil|k)\b)"
     r"|-(?P<mt>[01]?\d)-(?P<at>\d{4}|\d{2})(?!\d)"
     rf"| {{0,2}}(?:de |/|-)? {{0,2}}(?P<mes>{_MES})(?: {{0,2}}(?:de |/) {{0,2}}(?P<am>\d{{4}}))?"
-    rf")?(?!\.\d|,\d\d|\d|,\d ?(?:k|mil)\b)(?:[ ,(:.*_-]{{0,4}}(?P<depois>{_WD}))?\)?"
+    rf")?(?!\.\d|,\d\d|\d|,\d ?(?:k|mil)\b)"
+    # In "ter 07, qui 09", "qui" belongs to the next day.
+    rf"(?(antes)|(?:(?!, ?{_WD} \d{{1,2}}\b(?! ?[h:x/-] ?\d| ?h| as))[ ,(:.*_-]{{0,4}}(?P<depois>{_WD}))?)\)?"
 )
 _WEEKDAY = re.compile(
     rf"(?P<toda>tod[ao]s?(?: [ao]s)? )?(?P<wd>{_WD})(?: (?:agora|q(?:ue)? vem|proxim[ao]))?(?: de (?P<mes>{_MES}))?"
@@ -58,7 +60,7 @@ _SEP = re.compile(
 # Matches days of a list without commas: "22 23 e 24 de junho".
 _NEXT_DAY = re.compile(rf" (?=\d{{1,2}} (?:\d{{1,2}} )?(?:\d{{1,2}} )?(?:\d{{1,2}} )?(?:e \d{{1,2}}\b|(?:de )?{_MES}))")
 # Matches the words between the days on which a night begins and ends: "10 para 11/08", "segunda (10/08) para terça".
-_INTO = re.compile(rf" (?:para|pra|p/) ?(?:o |a )?(?:{_WD} \(?)?(?=\d{{1,2}} ?/)")
+_INTO = re.compile(rf" (?:para|pra|p/) ?(?:o |a )?(?:{_WD} \(?)?(?=(?P<d>\d{{1,2}})(?: ?/|\)))")
 # Words after which a number is not a day: "12 horas".
 _UNIT = re.compile(
     r" {0,2}(?:h(?:s|rs|oras?)?\b|[%x:]|k\b|mil\b|reais|vagas?\b|plant|medic|clinic|pediatr|leitos|anos|min\b|dias\b|por\b)"
@@ -159,7 +161,9 @@ class Calendario:
 
     @classmethod
     def de(cls, livre: str, hoje: date) -> "Calendario":
-        named = {_month(each["mes"]) for each in achados(_MONTH_ALONE, livre, *_MESES)}
+        named = {
+            _month(each["mes"]) for each in achados(_MONTH_ALONE, livre, *_MESES) if e_mes(livre, *each.span("mes"))
+        }
         after = _NEXT_WEEK.search(livre) if "semana" in livre else None
         # "Essa semana: terça. Semana que vem: segunda" names weekdays of two weeks.
         since = None if after is None else after.start() if _THIS_WEEK.search(livre, 0, after.start()) else 0
@@ -445,7 +449,7 @@ def _run(livre: str, at: int) -> Iterator[_Elemento]:
         yield each
         listed = listed or found["dia"] is not None
         step = _SEP.match(livre, each.fim)
-        if step is None and count == 0 and (into := _INTO.match(livre, each.fim)) is not None:
+        if step is None and count == 0 and (into := _into(livre, each.fim, each.dia)) is not None:
             link, at, count = "fim", into.end(), count + 1
             continue
         if step is None and each.mes is None and (spaced := _NEXT_DAY.match(livre, each.fim)) is not None:
@@ -481,7 +485,17 @@ def _is_day(livre: str, found: re.Match[str], each: _Elemento, count: int) -> bo
         return True
     if _HOURISH.match(livre, found.end("d")) and _MONTH_SOON.match(livre, found.end("d")) is None:
         return False
-    return any(each.match(livre, found.end()) is not None for each in (_CLOSED, _NEXT_DAY, _INTO))
+    if _into(livre, found.end(), each.dia) is not None:
+        return True
+    return any(pattern.match(livre, found.end()) is not None for pattern in (_CLOSED, _NEXT_DAY))
+
+
+def _into(livre: str, at: int, day: int) -> re.Match[str] | None:
+    """Match the words between the days on which a night begins and ends. The days must be consecutive: in "1 p/ sexta
+    04/09", the 1 is the number of doctors.
+    """
+    found = _INTO.match(livre, at)
+    return found if found is not None and int(found["d"]) in (day + 1, 1) else None
 
 
 def _is_listed(livre: str, each: _Elemento) -> bool:

@@ -20,6 +20,16 @@ MESES = (
 )  # fmt: skip
 # Matches the name of a month or its first three letters.
 MES = rf"(?:{'|'.join(MESES)}|{'|'.join(each[:3] for each in MESES)})"
+# Words directly before "mar" if it means March. After any other word, it is a part of a name: "UPA Praia do Mar".
+_BEFORE_MARCH = frozenset(
+    "de em para pra p mes ate a ao escala escalas vaga vagas plantao plantoes furos abertos dias jan fev abr".split()
+)
+_FEBRUARY_AND = ("jan e ", "fev e ", "fevereiro e ")
+_YEAR = re.compile(r" ?/ ?(?:20)?\d\d\b| (?:de )?20\d\d\b")
+# Words directly after "dez" if it is a number.
+_COUNTED = re.compile(
+    r" (?:dias|plant|vagas|horas|noites|minutos|reais|por|anos|medic|leitos|pacientes|datas|turnos|mil|e )"
+)
 _NOTHING = frozenset("\u00ad\u200b\u200c\u200e\u200f\u2060\ufeff\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _DASHES = "‐‑‒–—―−➖"
 _LIKE_ASCII = {
@@ -101,6 +111,20 @@ _BEFORE_SPECIALITY = frozenset(
 def achados(pattern: re.Pattern[str], plano: str, *letters: str) -> Iterator[re.Match[str]]:
     """Yield the matches of a pattern. If the text contains none of ``letters``, the costly search is skipped."""
     return pattern.finditer(plano) if contem(plano, letters) else iter(())
+
+
+def e_mes(plano: str, start: int, end: int) -> bool:
+    """Return whether the name of a month in a range of the text means the month. "Mar" may be the sea in the name of a
+    place, and "dez" may be a number.
+    """
+    word = plano[start:end]
+    if word == "dez":
+        return _COUNTED.match(plano, end) is None
+    if word != "mar" or _YEAR.match(plano, end):
+        return True
+    before = plano[max(0, start - 12) : start]
+    last = before[:-1].rpartition(" ")[2]
+    return before[-1:] != " " or not last.isalpha() or last in _BEFORE_MARCH or before.endswith(_FEBRUARY_AND)
 
 
 def contem(plano: str, letters: Iterable[str]) -> bool:
