@@ -290,7 +290,9 @@ def test_net_price_before_the_gross_one() -> None:
     assert curtas("HTN clínico 11/08 SN, 2.000 líquido 2.300 bruto") == ["08-11 noturno 2300"]
 
 
-@pytest.mark.parametrize("nome", ["UPA Rosa Mar", "UPA Porto do Mar", "Hospital Sol e Mar", "PA Brisa Mar", "UPA PEDRA MAR"])
+@pytest.mark.parametrize(
+    "nome", ["UPA Rosa Mar", "UPA Porto do Mar", "Hospital Sol e Mar", "PA Brisa Mar", "UPA PEDRA MAR"]
+)
 def test_sea_in_the_name_of_a_place_is_not_march(nome: str) -> None:
     assert curtas(f"{nome} (Salinópolis): qui 06 SN, sáb 08 SD, 1.500") == ["08-06 noturno 1500", "08-08 diurno 1500"]
     assert curtas(f"{nome}, clínico\n06 SN\n08 SD\n1.500") == ["08-06 noturno 1500", "08-08 diurno 1500"]
@@ -302,4 +304,7 @@ def test_short_form_of_march_is_the_month(mes: str) -> None:
 
 
 def test_number_ten_is_not_december() -> None:
-    assert curtas("HTN, clínico, recebe em dez dias\n06 SN\n08 SD\n1.500") == ["08-06 noturno 1500", "08-08 diurno 1500"]
+    assert curtas("HTN, clínico, recebe em dez dias\n06 SN\n08 SD\n1.500") == [
+        "08-06 noturno 1500",
+        "08-08 diurno 1500",
+    ]

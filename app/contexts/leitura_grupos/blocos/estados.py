@@ -22,14 +22,17 @@ _TOMADO = (
     r"(?:ok|okay|complet[ao]|fechad[ao]|cobert[ao]|preenchid[ao]|ocupad[ao]|lotad[ao]|reservad[ao]|garantid[ao]|resolvid[ao]"
     r"|(?:ja )?tem (?:medic[ao]|gente|dono)|ja (?:foi|tem)|dra?\b\.? ?[a-z]{2,15})"
 )
-_ABERTO = r"(?:_{2,}|\?{2,}|abert[ao]|vag[ao]|livre|falta(?:ndo)?|descobert[ao]|disponivel|precisa|furo|sos|a cobrir)"
+_ABERTO = r"(?:_{2,}|\?+|abert[ao]|vag[ao]|livre|falta(?:ndo)?|descobert[ao]|disponivel|precisa|furo|sos|a cobrir)"
 _PAR = re.compile(
     rf"(?<![\w/])(?P<turno>{_TURNO})[*_]{{0,2}} ?[:=>(-]{{0,2}} ?[*_]{{0,2}}(?<=[ *_:=>(-])"
     rf"(?:(?P<tomado>{_TOMADO})|(?P<aberto>{_ABERTO}))(?![a-z])[*_)]{{0,3}}(?P<resto>[ ,;/|e]{{0,5}})"
 )
+_CONTAGEM = re.compile(r" ?\d(?!\w|[.,/:]\d)(?: ?vagas?\b)?")
+_LETRAS = {"d": "SD", "n": "SN", "m": "manhã", "t": "tarde"}
+_PERGUNTA = re.compile(r"[dn)][*_]{0,2}[ :=>-]{1,3}\?")
 # Matches a shift with the name of its doctor: "SD Fulano |", "SN: Fulana".
 _COM_NOME = re.compile(
-    r"\b(?:SD|SN)\b(?P<fim>[ :=-]{1,3}(?P<nome>[A-ZÀ-Ý][a-zà-ÿ]{2,14})(?: [A-ZÀ-Ý]\.?)?)[ ]*(?=[/|,;\n]|$)"
+    r"(?<![\w/])(?:SD|SN|D|N)\b(?P<fim>[ :=-]{1,3}(?P<nome>[A-ZÀ-Ý][a-zà-ÿ]{2,14})(?: [A-ZÀ-Ý]\.?)?)[ ]*(?=[/|,;\n]|$)"
 )
 # A text that contains none of these signs and parts of words has no word for an open shift after a shift.
 _ABERTOS = ("__", "??", "abert", "vag", "livre", "falta", "descob", "dispon", "precisa", "furo", "sos", "a cobrir")
@@ -39,7 +42,7 @@ def aplica(fonte: str, plano: str) -> bool:
     """Return whether a text marks at least one shift as open and at least one as taken. A doctor's name after a shift
     also marks it as taken, provided that at least two shifts have such a name.
     """
-    if not contem(plano, _ABERTOS):
+    if not contem(plano, _ABERTOS) and ("?" not in plano or _PERGUNTA.search(plano) is None):
         return False
     states = [each["aberto"] is not None for each in _PAR.finditer(plano)]
     return True in states and (False in states or len(_nomes(fonte)) > 1)
@@ -49,6 +52,16 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
     if not aplica(letras(found), inteiro(found)):
         return found
     return [each if len(each.texto) > LONGA or "\t" in each.texto else _aplicado(each) for each in found]
+
+
+def _aberto(line: Linha, found: re.Match[str]) -> Linha:
+    """Remove the word for an open shift, and the number of vacancies after it. A single letter, which names a shift only
+    next to a day, becomes the usual abbreviation: "N falta 1" becomes "SN".
+    """
+    count = _CONTAGEM.match(line.plano, found.start("resto"))
+    line = line.trocada(found.end("turno"), found.start("resto") if count is None else count.end(), " ")
+    letter = _LETRAS.get(found["turno"])
+    return line if letter is None else line.trocada(*found.span("turno"), letter)
 
 
 def _nomes(fonte: str) -> list[re.Match[str]]:
@@ -64,7 +77,7 @@ def _aplicado(line: Linha) -> Linha:
     is_taken = bool(pairs) and not any(is_open for _, _, is_open in pairs)
     for _, each, is_open in reversed(pairs):
         if is_open:
-            line = line.trocada(each.end("turno"), each.start("resto"), " ")
+            line = _aberto(line, each)
         elif not is_taken:
             line = line.trocada(*each.span(), " ")
     return line.com(len(line.texto), TOMADOS) if is_taken else line

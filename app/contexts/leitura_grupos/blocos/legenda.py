@@ -23,11 +23,16 @@ _TURNO = re.compile(
     r" {0,2}(?:sd|sn|dia|noite|diurno|noturno|manhã|manha|tarde|cinderela|24 ?h|12 ?h|[dnmt])\b", re.IGNORECASE
 )
 _DIA = re.compile(r"\d")
+_LIVRE = re.compile(r"\b(?:abert|livre|dispon|vag[ao]|falta|precis)")
+_TURNO_DITO = re.compile(
+    r"\b(?:sd|sn|dia|noite|diurno|noturno|manha|tarde|cinderela|24 ?h|\d{1,2} ?(?:h|-|as) ?\d|[dn])\b"
+)
 
 
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
     """Apply a message's legend to its lines. If the legend does not explain both a sign for taken shifts and a sign for
-    open shifts, the lines stay unchanged.
+    open shifts, the lines stay unchanged. A legend that explains only a sign for taken shifts applies if another line with
+    a day lacks this sign.
     """
     if _INICIO.search(letras(found)) is None:
         return found
@@ -43,9 +48,24 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
         if explained:
             meanings = explained | meanings
             legends.add(place)
-    if len({*meanings.values()}) < 2:
+    if not meanings or (True in meanings.values() and len({*meanings.values()}) < 2):
+        return found
+    if True not in meanings.values() and not _ha_outra(found, legends, meanings):
         return found
     return [line if place in legends else _aplicada(line, meanings) for place, line in enumerate(found)]
+
+
+def _ha_outra(found: list[Linha], legends: set[int], meanings: dict[str, bool]) -> bool:
+    """Return whether the legend is on a line without days, and a line with a day and a shift lacks its signs."""
+    if any(_DIA.search(found[place].texto) or _LIVRE.search(found[place].plano) for place in legends):
+        return False
+    return any(
+        _DIA.search(line.texto) is not None
+        and _TURNO_DITO.search(line.plano) is not None
+        and not any(_igual(each[0]) in meanings for each in re.finditer(_SINAL, line.texto, re.IGNORECASE))
+        for place, line in enumerate(found)
+        if place not in legends
+    )
 
 
 def dobrada(text: str) -> str:

@@ -42,8 +42,19 @@ _ANTES_DO_TURNO = re.compile(
     rf"(?P<wd>[^\w\n]{{1,4}}{_WD}\)?)?(?P<liga>[^\w\n]{{1,6}}){_TURNO}"
 )
 _DEPOIS_DO_TURNO = re.compile(
-    rf"(?:^|[^\w]){_TURNO}[^\w\n]{{0,3}}(?::|>|=|-|\()[^\w\n]{{0,4}}(?:dias? )?(?P<dias>{_LISTA})(?=\W*$|[ )]*[,;.|(])"
+    rf"(?:^|[^\w]){_TURNO}[^\w\n]{{0,3}}(?::|>|=|-|\((?!\d\)))[^\w\n]{{0,4}}(?:dias? )?(?P<dias>{_LISTA})(?=\W*$|[ )]*[,;.|(])"
 )
+# Matches a shift and its days without a colon, at the start of a line or of a part of it: "SN 09, 12 e 16 | SD 11".
+_SEM_DOIS_PONTOS = re.compile(
+    rf"(?:^{_DECO}{_ROTULO}|\|[^\w\n]{{0,3}})(?:sd|sn|diurn[oa]|noturn[oa]|noite|manha|tarde|cinderela|p12[dn]) (?:dias? )?"
+    rf"(?P<dias>\d\d(?!\d)(?<=0[1-9]|[12]\d|3[01])(?:(?: ?[,/;+&] ?(?:e )?| e ){_N}){{0,40}})(?=\W*$|[ )]*\|)"
+)
+# Matches letters of shifts directly before their days: "N05 D08".
+_LETRA_ANTES = re.compile(r"(?<![\w/])(?P<t>[DN])(?P<d>0?[1-9]|[12]\d|3[01])(?!\w|[.,/:]\d)")
+# Matches a month before its day, at the start of a line with a shift or a weekday: "jun 03 SN".
+_MES_ANTES = re.compile(rf"^{_DECO}(?P<mes>{MES})\.? (?P<d>\d{{1,2}})(?=[^\w\n]{{1,4}}(?:{_TURNO}|{_WD}))")
+# A faster pattern. A text without a match of it cannot match ``_MES_ANTES``.
+_MES_E_DIA = re.compile(r"[onlvrtiz]\.? \d\d?[^\w\n]{1,4}[dnmtscqp\d]")
 _SO_DIAS = re.compile(
     rf"^{_DECO}(?:~\d{{1,2}}~[ ,]{{0,2}}(?:e )?)?(?:dias? )?(?P<dias>{_LISTA})(?: ?\(?{_WD}\)?)?[^\w\n]{{0,4}}$"
 )
@@ -69,7 +80,7 @@ _COM_LETRA = re.compile(
 _LETRA = re.compile(r"\d ?[-–—:]? ?(?:[DNMT]|S[DN])|\d {0,2}[(\[]")
 _LETRAS = {"d": "SD", "n": "SN", "m": "manhã", "t": "tarde", "dn": "SD e SN", "dia": "SD", "noite": "SN"}
 # Matches the signs between two shifts of a day: "16 (D) (N)".
-_DOIS_PARENTESES = re.compile(r"(?:(?<=\([dnmt])|(?<=\(s[dn]))\) ?\((?=(?:[dnmt]|s[dn])\))")
+_DOIS_PARENTESES = re.compile(r"(?:(?<=\([dnmt])|(?<=\(s[dn]))\) ?(?:(?:e|ou|\+|,) ?)?\((?=(?:[dnmt]|s[dn])\))")
 _COMO_SE_LE = (" sd", " sn")
 _COM_TURNO = re.compile(r"(?P<d>\d(?<![\w/$.,:-]\d)\d?) (?:(?:a|à) )?(?:sd|sn|diurno|noturno|noite|manha|tarde)\b")
 _DATA = re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})(?!\d)")
@@ -176,6 +187,10 @@ _DO_MES = re.compile(
 def _por_extenso(line: Linha, hoje: date) -> Linha:
     """Convert days written in other forms, such as "07MAR26" or "26 e 27 do corrente", to day and month."""
     plano = line.plano
+    if (before := _MES_ANTES.match(plano)) is not None:
+        month = _MESES.index(before["mes"][:3]) + 1
+        line = line.trocada(before.start("mes"), before.end("d"), f"{before['d']}/{month:02d}")
+        plano = line.plano
     for each in reversed([*_COLADO.finditer(plano)]):
         year = f"/{each['ano']}" if each["ano"] else ""
         line = line.trocada(each.end("d"), each.end(), f"/{_MESES.index(each['mes'][:3]) + 1:02d}{year}")
@@ -187,7 +202,9 @@ def _por_extenso(line: Linha, hoje: date) -> Linha:
 
 
 def _has_other_forms(plano: str) -> bool:
-    return " mes" in plano or " corrente" in plano or _COLADO.search(plano) is not None
+    if " mes" in plano or " corrente" in plano or _COLADO.search(plano) is not None:
+        return True
+    return _MES_E_DIA.search(plano) is not None
 
 
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
@@ -200,6 +217,8 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
     if meses.nomes:
         found = _sem_tracos(found)
     fixed = [bool(each.bloco) or len(each.texto) > LONGA for each in found]
+    if meses.nomes:
+        found = [each if fixed[place] else _listados(each, meses.em(place)) for place, each in enumerate(found)]
     found = [each if fixed[place] else _letras(each, meses.em(place)) for place, each in enumerate(found)]
     spans = [None if fixed[place] else _dias(each.plano, bool(meses.nomes)) for place, each in enumerate(found)]
     strong = sum(each is not None for each in spans)
@@ -258,6 +277,18 @@ def _sem_tracos(found: list[Linha]) -> list[Linha]:
 def _com_virgulas(line: Linha) -> Linha:
     for each in reversed([*re.finditer(r"(?<=\d)-(?=\d)", line.texto)]):
         line = line.trocada(*each.span(), ", ")
+    return line
+
+
+def _listados(line: Linha, month: int | None) -> Linha:
+    """Add the month to days that follow a shift without a colon: "SN 09, 12 e 16 | SD 11", "N05 D08"."""
+    if month is None:
+        return line
+    for found in reversed([*_SEM_DOIS_PONTOS.finditer(line.plano)]):
+        line = _com_mes(line, *found.span("dias"), month)
+    letters = [*_LETRA_ANTES.finditer(line.texto)]
+    for each in reversed(letters if len(letters) > 1 else ()):
+        line = line.trocada(*each.span(), f"{each['d']}/{month:02d} S{each['t']}")
     return line
 
 

@@ -35,6 +35,10 @@ _UNREAD_ROW = re.compile(
     re.MULTILINE,
 )
 _SIGN = re.compile(r"[ \t*_]{0,4}(\[ ?\S? ?\]|\( ?\S? ?\)|[^\w\s*_~'\"(-])")
+_MARKS, _LOOSE = frozenset("✔✓☑✗✘✖❎●○■□◆◇◻◼⚪⚫🔴🟢🟡🔵🟠"), " *_\ufe0f"
+_WEEK = ("seg", "ter", "qua", "qui", "sex", "sab", "dom")
+_WEEKDAY = re.compile(r"\b(?:seg|ter|qua|qui|sex|s[aá]b|dom)", re.IGNORECASE)
+_NUMBER = re.compile(r"\d+")
 _NUMBERS = {
     "dois": 2,
     "duas": 2,
@@ -61,13 +65,18 @@ def contraditorias(folha: Folha, vagas: Sequence[VagaLida]) -> frozenset[int]:
     - Another price is for the vacancy's kind of day or for its day.
     - The vacancy's line has a word for a taken shift that no rule matched.
     - The vacancy is at the second of two alternative places.
+    - The weekday next to the number of the vacancy's day is another one, and no month is written.
     - Only a weekday names the vacancy's day, and all written days are in later weeks.
     - The message states another number of shifts, has a row of a table that no rule read, or marks the lines of its
       vacancies with different signs that no legend explains.
     - A line has several places and several shifts, and each place was combined with each shift.
     """
     found = set(_de_outro_preco(folha, vagas)) if len(folha.precos) > 1 else set()
-    found.update(at for at, each in enumerate(vagas) if _is_taken(folha, each) or _is_alternative(folha, each))
+    found.update(
+        at
+        for at, each in enumerate(vagas)
+        if _is_taken(folha, each) or _is_alternative(folha, each) or _is_of_other_weekday(folha, each)
+    )
     found.update(_antes_dos_escritos(folha, vagas))
     if _has_other_count(folha, vagas) or _UNREAD_ROW.search(folha.texto.plano) or _has_other_signs(folha, vagas):
         return frozenset(range(len(vagas)))
@@ -133,6 +142,19 @@ def _is_taken(folha: Folha, vaga: VagaLida) -> bool:
     return _TAKEN.search(folha.texto.plano, *vaga.derivacao.do_bloco) is not None
 
 
+def _is_of_other_weekday(folha: Folha, vaga: VagaLida) -> bool:
+    """Return whether a number without a month and another weekday name a vacancy's day, as in "sábado 12" for a Wednesday.
+    Such a number may also count doctors.
+    """
+    if vaga.data.trecho is None:
+        return False
+    said = folha.texto.fonte[slice(*vaga.data.trecho)]
+    if "/" in said or len(said) > 30 or len(_WEEKDAY.findall(said)) != 1 or len(_NUMBER.findall(said)) != 1:
+        return False
+    named = _WEEKDAY.search(said)
+    return named is not None and _WEEK.index(named[0][:3].lower().replace("á", "a")) != vaga.data.valor.weekday()
+
+
 def _is_alternative(folha: Folha, vaga: VagaLida) -> bool:
     """Return whether a vacancy is at the second of two alternative places, which the word "ou" (or) joins."""
     if " ou " not in folha.texto.plano:
@@ -154,15 +176,18 @@ def _antes_dos_escritos(folha: Folha, vagas: Sequence[VagaLida]) -> Iterator[int
 
 
 def _has_other_signs(folha: Folha, vagas: Sequence[VagaLida]) -> bool:
-    """Return whether the lines of the vacancies begin with different signs, such as "◇" and "◆"."""
+    """Return whether the lines of the vacancies begin with different signs, such as "◇" and "◆", or only some of them end
+    with a sign such as "✔".
+    """
     texto = folha.texto
     lines = {each.derivacao.do_bloco for each in vagas if each.derivacao is not None}
-    signs = set()
+    signs, marked = set(), set()
     for start, end in lines if 1 < len(lines) < 60 else ():
+        marked.add(texto.fonte[slice(*texto.trecho(start, max(start + 1, end)))].rstrip(_LOOSE)[-1:] in _MARKS)
         at = texto.fonte.rfind("\n", 0, texto.trecho(start, max(start + 1, end))[0]) + 1
         found = _SIGN.match(texto.fonte, at)
         signs.add("" if found is None else found[1])
-    return len(signs - {""}) > 1
+    return len(signs - {""}) > 1 or len(marked) > 1
 
 
 def _has_other_count(folha: Folha, vagas: Sequence[VagaLida]) -> bool:

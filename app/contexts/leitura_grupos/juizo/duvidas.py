@@ -66,6 +66,13 @@ _BY_MONTH = re.compile(
 _PAID_LIKE = re.compile(
     r"\b(?:pag[ao]m?|vale[m]?|conta[m]?|considera(?:d[oa]|r)?|entra[m]?) (?:[a-z]+ )?(?:como|igual|valor de|preco de)\b"
 )
+# Matches a price that depends on another one: "feriado dobra", "fds + 100".
+_ADDED = re.compile(
+    r"\b(?:dobr(?:a|ado|am)\b|em dobro|(?:fds|feriados?|sab(?:ado)?|dom(?:ingo)?|noite|sn|sd|sexta) ?"
+    r"(?:tem |paga |com |e )?(?:\+|mais) ?(?:r\$ ?)?\d)"
+)
+# A text that contains none of these parts cannot match ``_ADDED`` and is not searched.
+_ADDS = ("dobr", "+", "mais ")
 # Matches the part of a divided shift that the author keeps: "eu faço o dia", "fico com a noite".
 _SHARED = re.compile(r"\b(?:faco|fico com|fica comigo|comigo)\b")
 # Matches a day, a place or a shift that the author denies: "não é dia 12".
@@ -105,6 +112,8 @@ def mensagem_incerta(folha: Folha) -> bool:
     if any(each.semana for each in folha.dias[:200]) and _has_counts(folha):
         return True
     if len({each.reais for each in folha.precos[:60]}) > 1 and _tem_preco_incerto(folha):
+        return True
+    if folha.precos and contem(plano, _ADDS) and _ADDED.search(plano):
         return True
     if ("nao " in plano and _IS_NOT.search(plano)) or ("divid" in plano and _SHARED.search(plano)):
         return True

@@ -39,15 +39,17 @@ def sem_excetuados(livre: str, days: list[Dias]) -> list[Dias]:
 
 
 def com_datas(days: list[Dias], shifts: Sequence[Turno]) -> list[Dias]:
-    """Assign to weekdays the dates that the message states after them, and remove these dates from the list: "sábado de
-    manhã e domingo à tarde, 11 e 12/04". Each weekday must have its own shift, and the dates must fall on exactly these
-    weekdays.
+    """Assign to weekdays the dates that the message states before or after them, and remove these dates from the list:
+    "sábado de manhã e domingo à tarde, 11 e 12/04", "dias 11 e 12/04, sábado SD e domingo SN". Each weekday must have its
+    own shift, and the dates must fall on exactly these weekdays.
     """
     for run in days:
         if run.solto or run.semana or len(run.dias) < 2:
             continue
         named = [
-            each for each in days if each.solto and len(each.semana) == 1 and run.inicio - 80 < each.inicio < run.inicio
+            each
+            for each in days
+            if each.solto and len(each.semana) == 1 and run.inicio - 80 < each.inicio < run.fim + 80
         ]
         dates = {day.data.weekday(): day.data for day in run.dias}
         if sorted(day for each in named for day in each.semana) != sorted(dates) or len(dates) < len(run.dias):

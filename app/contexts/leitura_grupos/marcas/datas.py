@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from functools import cache
 from itertools import islice
+from operator import itemgetter
 
 from app.contexts.leitura_grupos.marcas.marca import TOMADO, Condicao, Dia, Dias
 from app.contexts.leitura_grupos.texto.texto import MES, MESES, achados, e_mes
@@ -43,7 +44,8 @@ _ELEMENT = re.compile(
     rf"| {{0,2}}(?:de |/|-)? {{0,2}}(?P<mes>{_MES})(?: {{0,2}}(?:de |/) {{0,2}}(?P<am>\d{{4}}))?"
     rf")?(?!\.\d|,\d\d|\d|,\d ?(?:k|mil)\b)"
     # In "ter 07, qui 09", "qui" belongs to the next day.
-    rf"(?(antes)|(?:(?!, ?{_WD} \d{{1,2}}\b(?! ?[h:x/-] ?\d| ?h| as))[ ,(:.*_-]{{0,4}}(?P<depois>{_WD}))?)\)?"
+    rf"(?(antes)|(?:(?!, ?{_WD} \d{{1,2}}\b(?! ?[h:x/] ?\d|-\d| ?h| as))"
+    rf"(?:(?(m)[ ,(.*_-]|[ ,(:.*_-])){{0,4}}(?P<depois>{_WD}))?)\)?"
 )
 _WEEKDAY = re.compile(
     rf"(?P<toda>tod[ao]s?(?: [ao]s)? )?(?P<wd>{_WD})(?: (?:agora|q(?:ue)? vem|proxim[ao]))?(?: de (?P<mes>{_MES}))?"
@@ -92,6 +94,9 @@ _UNTIL = re.compile(r"\bate (?:as )?\d{1,2}(?::\d\d)? ?(?:h\d{0,2}|horas)? de $"
 # Matches the hours before the day on which a shift ends: "das 19h às 7h de", "das sete da noite às sete da manhã de".
 _HOUR = r"(?:\d{1,2}(?:h\d{0,2}|:\d\d)?|[a-z]{3,9})(?: horas)?(?: da (?:manha|tarde|noite|madrugada))?"
 _ENDS_ON = re.compile(rf"\b(?:das?|de) {_HOUR} (?:ate )?as {_HOUR} d[eoa] $")
+# Matches a number of doctors before a weekday: "2 sexta".
+_COUNT = re.compile(rf"[1-9] {_WD}")
+_ENDS_NEXT = re.compile(rf"\b(?:ate )?as {_HOUR} d[eoa] $")
 # Matches the text before a weekday that ends a range of days with one price: "1.300 até quinta".
 _PRICE_UNTIL = re.compile(r"[\dk] (?P<ate>ate) (?:a |o )?$")
 _ORD = r"(?:[1-5]o|primeir[oa]|segund[oa]|terceir[oa]|quart[oa]|quint[oa]|ultim[oa])"
@@ -154,9 +159,8 @@ class Calendario:
     """Finds the days in one message."""
 
     hoje: date
-    proxima_semana: int | None = None  # the position from which weekdays belong to the next week, or None
+    semanas: tuple[tuple[int, date | None], ...] = ()  # each week that the text names: position and Monday
     mes: int | None = None
-    segunda: date | None = None
     livre: str = ""
 
     @classmethod
@@ -164,38 +168,72 @@ class Calendario:
         named = {
             _month(each["mes"]) for each in achados(_MONTH_ALONE, livre, *_MESES) if e_mes(livre, *each.span("mes"))
         }
-        after = _NEXT_WEEK.search(livre) if "semana" in livre else None
-        # "Essa semana: terça. Semana que vem: segunda" names weekdays of two weeks.
-        since = None if after is None else after.start() if _THIS_WEEK.search(livre, 0, after.start()) else 0
         month = named.pop() if len(named) == 1 else None
-        return cls(hoje, since, month, cls(hoje)._semana_dita(livre), livre)
+        return cls(hoje, tuple(cls(hoje)._semanas_ditas(livre)), month, livre)
 
-    def _semana_dita(self, livre: str) -> date | None:
-        """Return the Monday of the week that the text names, as in "semana de 27/04" (week of 27 April), or as a range of
-        seven days from a Monday on: "furos 13 a 19/04".
+    def _semanas_ditas(self, livre: str) -> list[tuple[int, date | None]]:
+        """Return the weeks that the text names: "semana que vem" (next week), "semana de 27/04" (week of 27 April), or a
+        range of seven days from a Monday on: "furos 13 a 19/04". The Monday of "essa semana" (this week) is None.
+
+        If the text names only one week, it applies to the whole text, even to the weekdays before it.
         """
-        said = _WEEK_OF.search(livre) if "semana" in livre else None
-        week = _SEVEN_DAYS.search(livre) if said is None else None
-        if week is not None and (int(week["a"]) - int(week["de"])) % 30 not in (4, 6, 5):
+        found: list[tuple[int, date | None]] = []
+        if "semana" in livre:
+            said = ((each.start(), self._segunda(livre, each.end())) for each in islice(_WEEK_OF.finditer(livre), 12))
+            found = [each for each in said if each[1] is not None]
+            coming = self.hoje + timedelta(days=7 - self.hoje.weekday())
+            found += [(each.start(), coming) for each in islice(_NEXT_WEEK.finditer(livre), 12)]
+            found += [(each.start(), None) for each in islice(_THIS_WEEK.finditer(livre), 12)]
+        if not found and (week := _SEVEN_DAYS.search(livre)) is not None:
+            first = self._segunda(livre, week.start("de"), so_segunda=True)
+            if (int(week["a"]) - int(week["de"])) % 30 in (4, 6, 5) and first is not None:
+                return [(0, first)]
+        found.sort(key=itemgetter(0))
+        return found if len({monday for _, monday in found}) > 1 else [(0, monday) for _, monday in found[:1]]
+
+    def _segunda(self, livre: str, start: int, *, so_segunda: bool = False) -> date | None:
+        """Return the Monday of the week that begins with the days at a position. Return None if these days are past.
+        ``so_segunda`` means that the first of these days must be a Monday.
+        """
+        numbers = tuple(_run(livre, start))
+        day = self._data(numbers, 0) if numbers else None
+        if day is None or day < self.hoje or (so_segunda and day.weekday() != 0):
             return None
-        start = said.end() if said is not None else week.start("de") if week is not None else None
-        numbers = () if start is None else tuple(_run(livre, start))
-        numbers = numbers if week is not None else numbers[:1]
-        days = self._numeros(numbers).dias if numbers else ()
-        if not days or (week is not None and days[0].data.weekday() != 0):
-            return None
-        return days[0].data - timedelta(days=days[0].data.weekday())
+        return day - timedelta(days=day.weekday())
 
     def ler(self, livre: str) -> Iterator[Dias]:
-        at = 0
+        at, last = 0, None
         while (start := _START.search(livre, at)) is not None:
             numbers = tuple(_run(livre, start.start()))
+            if numbers and self._conta_medicos(livre, numbers[0]):
+                at = start.start() + 1
+                continue
             is_dated = any(each.mes is not None or each.firme for each in numbers) or self._listados(livre, numbers)
             found = self._numeros(numbers) if is_dated else None if numbers else self._palavra(livre, start.start())
             end = numbers[-1].fim if numbers else found.fim if found is not None else 0
             at = max(start.end(), end)
-            if found is not None and not livre.startswith(" passad", found.fim):
-                yield found
+            if found is None or livre.startswith(" passad", found.fim) or self._so_termina(livre, found, last):
+                continue
+            last = found.dias[-1].data if found.dias else None
+            yield found
+
+    def _conta_medicos(self, livre: str, each: _Elemento) -> bool:
+        """Return whether a number before a weekday counts doctors, as in "1 sexta noite e 2 sábado dia". Such a number has
+        one digit, and the next day of the month with this number falls on another weekday.
+        """
+        if each.semana is None or each.mes is not None or each.dia > 9 or _COUNT.match(livre, each.inicio) is None:
+            return False
+        month = (
+            self.hoje.replace(day=1) if each.dia >= self.hoje.day else (self.hoje.replace(day=1) + timedelta(days=31))
+        )
+        said = _make_date(month.year, month.month, each.dia)
+        return self.mes is None and said is not None and said.weekday() != each.semana
+
+    def _so_termina(self, livre: str, found: Dias, last: date | None) -> bool:
+        """Return whether a shift only ends on this day, as on the 12th in "11/09, das 19h às 7h do dia 12/09"."""
+        if last is None or len(found.dias) != 1 or found.dias[0].data - last != timedelta(days=1):
+            return False
+        return _ENDS_NEXT.search(livre, max(0, found.inicio - 40), found.inicio) is not None
 
     def _listados(self, livre: str, numbers: tuple[_Elemento, ...]) -> bool:
         """Return whether numbers without a month are days.
@@ -297,10 +335,9 @@ class Calendario:
         """Return the next date of a weekday after today. If the message names a week ("semana que vem", "semana de
         27/04"), return the date in that week instead.
         """
-        if self.segunda is not None:
-            return self.segunda + timedelta(days=weekday)
-        if self.proxima_semana is not None and at >= self.proxima_semana:
-            return self.hoje + timedelta(days=7 - self.hoje.weekday() + weekday)
+        monday = next((monday for place, monday in reversed(self.semanas) if place <= at), None)
+        if monday is not None:
+            return monday + timedelta(days=weekday)
         return self.hoje + timedelta(days=(weekday - self.hoje.weekday() - 1) % 7 + 1)
 
     def _numeros(self, elements: tuple[_Elemento, ...]) -> Dias:
@@ -441,7 +478,7 @@ def _easter(year: int) -> date:
 
 def _run(livre: str, at: int) -> Iterator[_Elemento]:
     """Yield the days of a list or range in a text, up to the first number that cannot be a day."""
-    link, count, listed = "", 0, False
+    link, count, listed, first = "", 0, False, at
     while (found := _ELEMENT.match(livre, at)) is not None:
         each = _elemento(found, link)
         if each is None or not (_is_day(livre, found, each, count) or (listed and _is_listed(livre, each))):
@@ -455,7 +492,7 @@ def _run(livre: str, at: int) -> Iterator[_Elemento]:
         if step is None and each.mes is None and (spaced := _NEXT_DAY.match(livre, each.fim)) is not None:
             link, at, count = "lista", spaced.end(), count + 1
             continue
-        if step is None or count == LONGE:
+        if step is None or count == LONGE or _closes(livre, first, each.fim):
             return
         link, at, count = ("faixa" if step["faixa"] else "lista"), step.end(), count + 1
 
@@ -488,6 +525,11 @@ def _is_day(livre: str, found: re.Match[str], each: _Elemento, count: int) -> bo
     if _into(livre, found.end(), each.dia) is not None:
         return True
     return any(pattern.match(livre, found.end()) is not None for pattern in (_CLOSED, _NEXT_DAY))
+
+
+def _closes(livre: str, start: int, end: int) -> bool:
+    """Return whether a bracket before the first day of a list ends the list: "(10 a 14/08) e sábado 15/08"."""
+    return livre[end - 1] == ")" and livre[max(0, start - 1) : start] == "(" and "(" not in livre[start:end]
 
 
 def _into(livre: str, at: int, day: int) -> re.Match[str] | None:

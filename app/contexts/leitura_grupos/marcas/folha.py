@@ -87,7 +87,7 @@ _CORRECTS = (
 )
 _NOT_AFTER = re.compile(r"[\s)]{0,2}nao(?=\s?(?:[,.;!\n]|$))")
 _NOT_BEFORE = re.compile(
-    r"(?:(?:\be\s|[,(]\s?)nao\s(?:e\s|sera\s)?|(?:\A|[:;.!\n]\s?)nao\s(?:e|sera)\s)(?:mais\s)?(?:n?[oa]s?\s)?$"
+    r"(?:(?:\be\s|[,(]\s?)nao\s(?:e\s|sera\s)?|(?:\A|[:;.!\n]\s?)nao\s(?:e|sera)\s)(?:mais\s)?(?:n?[oa]s?\s)?(?:d[oa]\s)?$"
 )
 # The same for days, which an author also denies inside a clause: "o plantão que postei não é 24/04".
 _DAY_NOT_BEFORE = re.compile(r"\bnao (?:e|eh|sera) (?:mais )?(?:n?[oa]s? )?$")

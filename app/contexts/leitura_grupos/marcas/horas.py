@@ -53,7 +53,9 @@ _SPOKEN = re.compile(
     r"\b(?:das|de) (?P<a>{0})(?: horas?)?(?: da (?P<ap>manha|tarde|noite|madrugada))? (?:ate )?as (?P<b>{0})\b(?: horas?)?"
     r"(?: da (?P<bp>manha|tarde|noite|madrugada))?".format("|".join(_NUMBERS))
 )
-_UNTIL = re.compile(r"\bate (?:as )?(?P<h>[0-2]?\d)(?:(?:h|:)(?P<m>[0-5]\d)| {0,2}h(?:s|rs?|oras?)?\b)")
+_UNTIL = re.compile(
+    r"\b(?:ate|sai(?:da|ndo)?:?|termino:?) (?:as )?(?P<h>[0-2]?\d)(?:(?:h|:)(?P<m>[0-5]\d)| {0,2}h(?:s|rs?|oras?)?\b)"
+)
 # Matches single letters for periods. They count after a day, or at the start of a line if a day, a price or hours
 # follow.
 _RUN = r"[dnmt]\b(?:(?: {0,2}[/,+] {0,2}(?:e )?| e | )[dnmt]\b){0,3}"
@@ -62,7 +64,7 @@ _LETTERS = re.compile(
     r"|(?:\A|(?<=\n)|(?<=, )|(?<=; )|(?<=: )|(?<=/ )|(?<=\| )|(?<=\d )"
     r"|(?<=k )|(?<=h )|(?<=\()|(?<=[\x01a-z] ))"
     rf"(?={_RUN} {{0,2}}(?:[):=>-]{{0,2}} {{0,2}}(?:r\$|\x02|\d\.\d{{3}}|\d{{3,4}}\b|\d(?:[.,]\d{{1,2}})? ?(?:k"
-    rf"|mil)\b)|[:=] ?\x01))|(?:(?<=, )|(?<=tod[ao]s )|(?<=tudo ))(?={_RUN}[.,;\n]|{_RUN}\Z))"
+    rf"|mil)\b)|[:=] ?\x01))|(?:(?<=, )|(?<=tod[ao]s )|(?<=tudo )|(?<=\d\d\d )|(?<=\dk ))(?={_RUN}(?: ?[/|]|[.,;\n]|\Z)))"
     rf"(?P<letras>{_RUN})(?!'|\.? ?(?:sra|sr|senhora?|s)\b)"
 )
 _LENGTH_CODE = re.compile(r"\bp ?(?P<h>6|12|24)\b(?! ?(?:/|h\b|:))")
@@ -72,6 +74,7 @@ _BREAK = re.compile(r"[,;.|\n]")
 _SIGNS = ("☀", "🌞", "🌙", "🌛", "🌜", "🌚")
 _SKY = re.compile("[" + "".join(_SIGNS) + "]")
 _ONE = re.compile(r"\b[dnmt]\b")
+_SMALL = re.compile(r"[dn](?:[ ,/+e]{1,3}[dn])?")
 _ALONE = re.compile(r"[dnmt](?<!\w.)\b")
 _MIRRORED = re.compile(r"(\d(?<![\d/]\d)\d?) ?/ ?(\d{1,2}) ?(?:e|ou|,|;|\|) ?\2 ?/ ?\1(?![\d/])")
 _JOINING = re.compile(r"(?:[ ():=,*_.\-\x01]|\b(?:de|das|plantao|turno|horario|h|o|do)\b)*")
@@ -189,7 +192,7 @@ def _de_dia(hour: int, part: str | None) -> int:
 
 
 def _is_range(each: re.Match[str], first: time, last: time) -> bool:
-    if each["liga"] == "x" and first.hour in _STARTS and horas_entre(first, last) in (6, 12):
+    if each["liga"] == "x" and first.hour in _STARTS and horas_entre(first, last) in (6, 12, 24):
         return True
     if each["liga"] in ("e", "x") and not (each["ah"] and each["bh"]) and not (each["das"] or "").startswith("entre"):
         return False
@@ -204,6 +207,7 @@ def _is_range(each: re.Match[str], first: time, last: time) -> bool:
 def _inicios(livre: str) -> Iterator[Turno]:
     if _HOURS.search(livre) is None:
         return
+    ended = 0
     for each in _START.finditer(livre):
         hour = int(each["h"])
         if hour > 24:
@@ -212,12 +216,16 @@ def _inicios(livre: str) -> Iterator[Turno]:
             yield Turno(each.start("h"), each.end(), Periodo.H24 if hour == 24 else None, horas=hour)
             continue
         end = livre.find("\n", each.end(), each.end() + 40)
-        if livre[max(0, each.start() - 7) : each.start()].endswith(("ate ", "ate as ", "sao ")):
+        if (
+            livre[max(0, each.start() - 7) : each.start()].endswith(("ate ", "ate as ", "sao "))
+            or each.start("h") < ended
+        ):
             continue
         until = _UNTIL.search(livre, each.end(), min(each.end() + 40, end if end >= 0 else len(livre)))
         last = None if until is None else _clock(until["h"], until["m"])
         start = _clock(each["h"], each["m"])
         if start is not None:
+            ended = each.end() if until is None else until.end()
             yield Turno(each.start("h"), each.end(), None, start, last)
 
 
@@ -239,8 +247,17 @@ def _letras(texto: Texto, livre: str) -> Iterator[Turno]:
         return
     for each in _LETTERS.finditer(livre):
         for one in _ONE.finditer(livre, *each.span("letras")):
-            if texto.fonte[texto.trecho(*one.span())[0]].isupper():
+            if _is_alone_behind_a_day(livre, each) or texto.fonte[texto.trecho(*one.span())[0]].isupper():
                 yield Turno(one.start(), one.end(), _LETTER[one[0]])
+
+
+def _is_alone_behind_a_day(livre: str, each: re.Match[str]) -> bool:
+    """Return whether only "d" and "n" follow a day, up to the end of the line: "10/08 - d, n". There they need no capital."""
+    return (
+        livre[each.start()] == DATADO
+        and _SMALL.fullmatch(each["letras"]) is not None
+        and livre[each.end() :][:1] in ("", "\n")
+    )
 
 
 def _periodos(texto: Texto, livre: str) -> Iterator[Turno]:
@@ -294,7 +311,7 @@ def _is_period(texto: Texto, start: int, end: int) -> bool:
         return (
             not is_date
             and before not in palavras_soltas("antes_de_dia")
-            and not after.startswith(("norm", "comu", "util"))
+            and not after.startswith(("norm", "comu", "util", "de sem"))
         )
     if word in ("noite", "tarde", "manha"):
         return before not in ("boa", "boas", "bom", "mais", "cedo", "muito")

@@ -24,8 +24,8 @@ from batuta.kernel import dataclass
 
 UFS = frozenset(each.lower() for each in re.findall("..", "ACALAMAPBACEDFESGOMAMGMSMTPAPBPEPIPRRJRNRORRRSSCSESPTO"))
 _UF_AFTER = re.compile(r" ?[/,(-]{1,2} ?(?P<uf>[a-z]{2})\b\)?")
-# Matches the rest of a longer name: "Oeste" in "UPA Centro-Oeste".
-_LONGER = re.compile(r"-(?!feira)[a-z]{3}")
+# Matches the rest of a longer name: "Oeste" in "UPA Centro-Oeste", "Sul" in "UPA Vila Sul".
+_LONGER = re.compile(r"-(?!feira)[a-z]{3}| (?:norte|sul|leste|oeste|nov[ao]|velh[ao]|i{2,3})\b(?! [=:])")
 _INITIALS = re.compile(r"\b[A-ZÀ-Ý]{1,3}\b")  # SN, R$, MG
 _PERSON = re.compile(r"\bDra?\.? [A-ZÀ-Ý]\w+")
 _ACRONYM = re.compile(r"h(?<!\wh)[a-z]{2,5}\b")

@@ -29,7 +29,7 @@ _DAY = re.compile(
     r"(?:(?:todo|no|ate|o|em|na|conta|sempre|via|pix|cooperativa|empresa|pj|pf|rpa|scp) ){0,3}"
     r"dia (?P<n>\d{1,2})(?!\d| {0,2}/ {0,2}\d| {0,2}de [jfmasond][a-z]{2})"
     r"|\btodo dia (?P<t>\d{1,2})(?!\d| {0,2}/)|\bdia (?P<s>\d{1,2}) do mes\b"
-    r"|\b(?:pj|pf|rpa|scp|pix)(?:,| ?[|/•-])?(?: no| todo)? dia (?P<r>\d{1,2})(?= {0,2}(?:[.;\n]|$))",
+    r"|\b(?:pj|pf|rpa|scp|pix)(?:,| ?[|/•-])?(?: no| todo| ate(?: o)?)? dia (?P<r>\d{1,2})(?= {0,2}(?:[.;\n]|$))",
     re.MULTILINE,
 )
 _PAID_ON = re.compile(

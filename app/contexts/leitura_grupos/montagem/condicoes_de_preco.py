@@ -22,6 +22,7 @@ from app.contexts.leitura_grupos.montagem.dias_de_plantao import (
     is_own_day,
     sem_fds_repetido,
     sem_manchete,
+    sem_semanas,
 )
 from app.contexts.leitura_grupos.montagem.dias_ditos import sem_conversa, so_os_ditos
 from app.contexts.leitura_grupos.texto.texto import chave
@@ -33,6 +34,7 @@ _inicio = attrgetter("inicio")
 _AND = re.compile(r" {0,2}(?:e|ou|/|,) {0,2}")
 _NEXT_TO = re.compile(r" {0,2}[/|] {0,2}")
 _OPENS = re.compile(r"[ :=-]{0,3}\(?")
+_DIGIT = re.compile(r"\d")
 _ALNUM = re.compile(r"[a-z0-9]+")
 _LINKS = frozenset(("e", "ou", "sao", "e o", "valores", "valor", "plantao"))
 _BRACKET = re.compile(r" {0,2}\([^()\n]{1,40}\)")
@@ -106,10 +108,11 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
     price.
     """
     priced = {id(each): each for each in datas_de_precos(folha)}
-    days = [each for each in folha.dias if not each.feriado and id(each) not in priced]
+    days = sem_semanas(folha, [each for each in folha.dias if not each.feriado and id(each) not in priced])
     dates = [Condicao(each.inicio, each.fim, datas=datas_de(each)) for each in priced.values()]
     loose = [each for each in folha.dias if each.solto]
-    has_dates = any(not each.solto for each in days)
+    # Next to "amanhã" or "hoje", a weekday is a day of a shift; next to "12/08", it may be the condition of a price.
+    has_dates = any(not each.solto and _DIGIT.search(folha.texto.plano, each.inicio, each.fim) for each in days)
     fortes = [each for each in folha.areas if not each.fraca]
     others: list[Marca] = [*loose, *dates, *folha.condicoes, *folha.turnos, *folha.lugares, *_cidades_de_lugares(folha)]
     candidates = sorted((*others, *fortes), key=_inicio) if folha.precos else ()
@@ -126,6 +129,8 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
     for each in days:
         if not each.solto:
             kept.append(each)
+        elif _is_named_twice(each, days):
+            continue
         elif has_dates and (closed := dia_fechado(folha, each, days)) is not None:
             kept.append(closed)
         elif id(each) in conditions and (has_dates or free) and not is_own_day(folha, each, free):
@@ -157,6 +162,12 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
             )
         )
     return found, kept
+
+
+def _is_named_twice(each: Dias, days: Sequence[Dias]) -> bool:
+    """Return whether a weekday only repeats the day next to it: "hoje segunda", "amanhã, terça"."""
+    near = (run for run in days if not run.solto and len(run.dias) == 1 and -3 < each.inicio - run.fim < 4)
+    return any(run.dias[0].data.weekday() in each.semana for run in near)
 
 
 def _presos(folha: Folha, candidates: Sequence[Marca]) -> dict[int, list[Marca]]:

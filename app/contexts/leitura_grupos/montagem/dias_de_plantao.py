@@ -70,6 +70,26 @@ def sem_fds_repetido(folha: Folha, days: list[Dias]) -> list[Dias]:
     return named or days[:1]
 
 
+def sem_semanas(folha: Folha, days: list[Dias]) -> list[Dias]:
+    """Remove the days of a week before its weekdays: "semana 2 (08 a 14/06): ter SN, sáb SD"."""
+    plano = folha.texto.plano
+    if "semana" not in plano:
+        return days
+    weeks = {id(each) for each in days if _WEEK_OF.search(plano, max(0, each.inicio - 20), each.inicio)}
+    return (
+        [each for each in days if id(each) not in weeks or not _has_weekday_with_shift(folha, each)] if weeks else days
+    )
+
+
+def _has_weekday_with_shift(folha: Folha, week: Dias) -> bool:
+    """Return whether a weekday with its own shift follows the days of a week on their line."""
+    _, end = linha_de(folha.texto.plano, week.fim)
+    return any(
+        each.solto and each.semana and bool(entre(folha.turnos, each.fim, each.fim + 5))
+        for each in entre(folha.dias, week.fim, end)
+    )
+
+
 def sem_manchete(folha: Folha, days: list[Dias]) -> list[Dias]:
     """Remove the days of a headline whose range covers the days below it: "Lista da semana de 09 a 15/11"."""
     named = [each for each in days if not _WEEK_OF.search(folha.texto.plano, max(0, each.inicio - 20), each.inicio)]

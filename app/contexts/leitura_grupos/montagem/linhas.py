@@ -112,6 +112,7 @@ def _juntos(plano: str, runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) 
             kept
             and not any(entre(kind, kept[-1].fim, run.inicio) for kind in parts)
             and not _SENTENCE.search(plano, kept[-1].fim, run.inicio)
+            and not _have_own_shifts(plano, kept[-1], run, parts)
         ):
             last = kept[-1]
             named = () if _tells_which(last, run) else last.dias
@@ -120,6 +121,18 @@ def _juntos(plano: str, runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) 
         else:
             kept.append(run)
     return kept
+
+
+def _have_own_shifts(plano: str, one: Dias, two: Dias, parts: Sequence[Sequence[Marca]]) -> bool:
+    """Return whether a shift is directly before days in brackets and another one directly after the next days: "SD (10 a
+    14/08) e sábado 15/08 SN".
+    """
+    if plano[max(0, one.inicio - 1) : one.inicio] != "(":
+        return False
+    shifts = [each for kind in parts for each in kind if isinstance(each, Turno)]
+    return any(0 < one.inicio - each.fim < 3 for each in shifts) and any(
+        0 < each.inicio - two.fim < 3 for each in shifts
+    )
 
 
 def _sem_o_fechado(runs: list[Dias], plano: str, closed: Sequence[Marca]) -> list[Dias]:
@@ -189,7 +202,7 @@ def _partida(
                 own[place].append(marks)
             continue
         pieces = [list(entre(kind, first, last)) for first, last in pairwise(cuts)]
-        before, each_run, behind = _repartidos(pieces, runs)
+        before, each_run, behind = _repartidos(plano, pieces, runs)
         heading.append(before)
         trailing.append(behind)
         for place, marks in enumerate(each_run):
@@ -224,7 +237,9 @@ def _closes_next(plano: str, mark: Marca, run: Dias) -> bool:
     return len(between) <= 4 and not any(sign in between for sign in ",;./|)")
 
 
-def _repartidos(pieces: list[list[Marca]], runs: Sequence[Dias]) -> tuple[list[Marca], list[list[Marca]], list[Marca]]:
+def _repartidos(
+    plano: str, pieces: list[list[Marca]], runs: Sequence[Dias]
+) -> tuple[list[Marca], list[list[Marca]], list[Marca]]:
     """Divide a line's marks (its recognised shifts, prices, places…) into three groups: those before the first sequence
     of days, those of each sequence of days, and those after the last one.
     """
@@ -232,12 +247,20 @@ def _repartidos(pieces: list[list[Marca]], runs: Sequence[Dias]) -> tuple[list[M
     between, last = any(behind[:-1]), bool(behind[-1])
     nothing: list[list[Marca]] = [[] for _ in behind]
     leads = all(
-        two.inicio - one[-1].fim <= one[0].inicio - run.fim
+        two.inicio - one[-1].fim <= one[0].inicio - run.fim or ";" in plano[run.fim : one[0].inicio]
         for run, two, one in zip(runs, runs[1:], behind, strict=False)
         if one
     )
     if before and between and not last and leads:
         return [], [before, *behind[:-1]], []
+    is_shift = before and last and isinstance(before[-1], Turno)
+    if (
+        is_shift
+        and not between
+        and len(runs) == 2
+        and runs[0].inicio - before[-1].fim < 3 > behind[1][0].inicio - runs[1].fim
+    ):
+        return [], [before, behind[1]], []  # "SD (10 a 14/08) e sábado 15/08 SN"
     if not before and last and not between:
         return [], nothing, behind[-1]
     return before, behind, []

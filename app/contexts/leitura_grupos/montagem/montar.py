@@ -16,6 +16,7 @@ from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.horas import periodo_das_horas, periodo_do_inicio
 from app.contexts.leitura_grupos.marcas.marca import Area, Dia, Lugar, Marca, Turno, entre, linha_de
 from app.contexts.leitura_grupos.marcas.pagamentos import forma
+from app.contexts.leitura_grupos.montagem.areas_da_vaga import alternativas, fortes, setor_da_linha
 from app.contexts.leitura_grupos.montagem.condicoes_de_preco import (
     Alvo,
     Regra,
@@ -30,7 +31,7 @@ from app.contexts.leitura_grupos.montagem.contato_da_vaga import Pessoas
 from app.contexts.leitura_grupos.montagem.linhas import Bloco, blocos
 from app.contexts.leitura_grupos.montagem.ocupadas import Fechadas
 from app.contexts.leitura_grupos.montagem.onde import Onde, Planta
-from app.contexts.leitura_grupos.montagem.ordem import em_ordem, em_paralelo, por_area
+from app.contexts.leitura_grupos.montagem.ordem import em_ordem, em_paralelo, por_area, repetidos
 from app.contexts.leitura_grupos.texto.texto import chave, contem
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, palavras
 from app.contexts.leitura_grupos.tipos import Campo, Derivacao, Forma, Periodo, VagaDita, VagaLida, ValorTipo
@@ -112,7 +113,7 @@ class _Montador:
         em_ordem(self._folha, self._regras, self._blocos)
         planta = Planta(self._blocos)
         self._onde_lugares = Onde(planta, attrgetter("lugares"))
-        self._onde_areas = Onde(planta, _fortes)
+        self._onde_areas = Onde(planta, fortes)
         self._onde_turnos = Onde(planta, _turnos_sem_dia)
         self._onde_regras = Onde(planta, attrgetter("regras"))
         self._fechamentos = Fechadas(self._folha, self._blocos)
@@ -181,7 +182,7 @@ class _Montador:
         """Combine the places, days, specialities and shifts of a block of the message: in every combination, or item by
         item in order if the line says "respectivamente" (respectively).
         """
-        lists: tuple[Sequence[Any], ...] = (places, days, areas, shifts)
+        lists: tuple[Sequence[Any], ...] = (places, days, areas, repetidos(self._folha, block, days, shifts))
         size = em_paralelo(self._folha, block, lists)
         if size:
             rows = (
@@ -200,7 +201,7 @@ class _Montador:
         """
         if len(shifts) < 2:
             return list(product(areas, shifts))
-        marks: list[Area | Turno] = sorted((*_fortes(block), *block.turnos), key=lambda mark: mark.inicio)
+        marks: list[Area | Turno] = sorted((*fortes(block), *block.turnos), key=lambda mark: mark.inicio)
         if (listed := por_area(marks, shifts)) is not None:
             return listed
         if len(marks) != 2 * len(shifts):
@@ -243,10 +244,11 @@ class _Montador:
         if self._de_todos:
             return self._de_todos
         weak = [each for each in self._blocos[place].areas if each.fraca]
-        own = _fortes(self._blocos[place])
+        own = fortes(self._blocos[place])
         alone = weak and not own and not self._onde_areas.soltos
-        found = weak[:1] if alone else self._setor(place) or self._areas_perto(place) or weak[:1]
-        return _uma_vez(_alternativas(found, self._folha))
+        sector = setor_da_linha(self._folha, self._blocos, place, self._onde_areas.bloco(place))
+        found = sector or (weak[:1] if alone else ()) or self._setor(place) or self._areas_perto(place) or weak[:1]
+        return _uma_vez(alternativas(found, self._folha))
 
     def _areas_perto(self, place: int) -> Sequence[Area]:
         """Return the specialities that apply to a block of the message. A speciality that belongs to a shift at another
@@ -264,7 +266,7 @@ class _Montador:
                 return ()
             if at > place and self._ha_outro_lugar(place, at, own):
                 return ()
-        return _fortes(self._blocos[at])
+        return fortes(self._blocos[at])
 
     def _ha_outro_lugar(self, place: int, below: int, own: Sequence[Lugar]) -> bool:
         """Return whether the block ``below`` is part of the heading of another place, and days follow it directly."""
@@ -446,7 +448,7 @@ class _Montador:
     def _sem_dia(self) -> Iterator[VagaDita]:
         places: Sequence[Lugar | None] = _uma_vez(self._folha.lugares) or (None,)
         strong = [each for each in self._folha.areas if not each.fraca] or self._folha.areas[:1]
-        areas: Sequence[Area | None] = _uma_vez(_alternativas(strong, self._folha)) or (None,)
+        areas: Sequence[Area | None] = _uma_vez(alternativas(strong, self._folha)) or (None,)
         for where, area, shift in product(places, areas, self._distintos(self._folha.turnos)):
             yield self._incompleta(where, area, None, shift, self._unico_valor(shift, self._regras))
 
@@ -461,7 +463,7 @@ class _Montador:
             if block.dias is not None or block.fechados or at in headings or not _oferece(block):
                 continue
             places = [each for each in _uma_vez(block.lugares) if each.nome not in named]
-            areas: Sequence[Area | None] = _uma_vez(_alternativas(_fortes(block) or block.areas[:1], self._folha))
+            areas: Sequence[Area | None] = _uma_vez(alternativas(fortes(block) or block.areas[:1], self._folha))
             shifts = self._distintos(entre(self._folha.turnos, block.inicio, block.fim))
             for where, area, shift in product(places, areas or (None,), shifts):
                 yield self._incompleta(where, area, None, shift, self._unico_valor(shift, block.regras))
@@ -553,14 +555,10 @@ def _uma_vez(found: Sequence[_Nomeado]) -> list[_Nomeado]:
     return list(names.values())[::-1]
 
 
-def _fortes(block: Bloco) -> list[Area]:
-    return [each for each in block.areas if not each.fraca] if block.areas else []
-
-
 def _oferece(block: Bloco) -> bool:
     """Return whether a line has everything that an offer needs except a day."""
     signs = (
-        _fortes(block),
+        fortes(block),
         [each for each in block.turnos if each.periodo or each.das],
         block.regras or block.combinar,
     )
@@ -587,14 +585,3 @@ def _lido(mark: Turno, length: int | None) -> _Turno:
         period = periodo_do_inicio(mark.das, mark.horas or length)
     assert period is not None
     return _Turno(period, mark.das, mark.ate, horas_do(mark, period), mark)
-
-
-def _alternativas(found: Sequence[Area], folha: Folha) -> list[Area]:
-    """Keep only the first of several alternative specialities, because "clínico ou cirurgião" is one vacancy, which
-    either of them may take.
-    """
-    return [
-        each
-        for before, each in zip([None, *found], found, strict=False)
-        if before is None or folha.texto.plano[before.fim : each.inicio].strip() != "ou"
-    ]

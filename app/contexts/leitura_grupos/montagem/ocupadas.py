@@ -16,6 +16,8 @@ RESTA = re.compile(
     r"|(?<!nao )precis(?:o|a|amos|ando)|quem (?:pode|assume|cobre|quer|topa))\b"
 )
 _ABERTAS = re.compile(r"\b(?:abert[ao]s?|disponive(?:l|is))\b")
+# Matches words for "taken" that the taken shift follows: "já consegui o SN".
+_GOT = re.compile(r"(?:ja )?(?:consegui|fech(?:ei|ou|amos)|peg(?:uei|aram)|pass(?:ei|ado)|preenche)")
 _TICK_ENDS = re.compile(r"✅[ a-z]{0,12}$|✅ ?(?:ok )?dra?\b")
 _NUMBERS_BEFORE = re.compile(
     r"(?<![\w/:.,])(?:(?P<um>\d{1,2}) {0,2}(?:e|,) {0,2})?(?P<dois>\d{1,2})(?P<so> ?\(|[ ,:-]{1,2})$"
@@ -109,6 +111,11 @@ class Fechadas:
         found = set()
         for mark in block.fechados:
             said = self._folha.texto.plano[mark.inicio : mark.fim]
+            if _GOT.match(said):
+                after = [each for each in block.turnos if mark.inicio < each.inicio <= mark.fim + 4]
+                if after:
+                    found.add(id(after[0]))
+                    continue
             before = [each for each in block.turnos if each.fim <= mark.inicio]
             if mark.sinal == "✅" or said.endswith(("os", "as")) or not before or mark.inicio - before[-1].fim > 6:
                 continue

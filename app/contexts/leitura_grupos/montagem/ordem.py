@@ -20,6 +20,16 @@ _AND = re.compile(r" {0,2}e {0,2}(?:r\$ {0,2})?")
 _OR_SIGN = re.compile(r"[^\n\d;]{0,20}")
 
 
+class ComPeriodo(Protocol):
+    """A shift whose period, such as day or night, is known."""
+
+    @property
+    def periodo(self) -> Periodo: ...
+
+
+_S = TypeVar("_S", bound=ComPeriodo)
+
+
 def em_paralelo(folha: Folha, block: Bloco, lists: Sequence[Sequence[Any]]) -> int:
     """Return the common length of the lists that the word "respectivamente" (respectively) pairs on a line, or 0 if the
     line pairs no lists.
@@ -31,6 +41,18 @@ def em_paralelo(folha: Folha, block: Bloco, lists: Sequence[Sequence[Any]]) -> i
         return 0
     sizes = Counter(len(each) for each in lists if len(each) > 1)
     return next((size for size, times in sizes.most_common(1) if times > 1), 0)
+
+
+def repetidos(folha: Folha, block: Bloco, days: Sequence[Any], shifts: Sequence[_S]) -> Sequence[_S]:
+    """Return one shift per day if the word "respectivamente" pairs the days of a line with as many shifts, some of which
+    repeat: "dias 9, 11 e 14, SN, SD e SN respectivamente". Otherwise return ``shifts``.
+    """
+    if _EXPLICIT not in folha.texto.plano or len(days) == len(shifts):
+        return shifts
+    stated = [periodo_de(each) for each in block.turnos if each.periodo or each.das]
+    by_period = {each.periodo: each for each in shifts}
+    listed = [by_period[each] for each in stated if each is not None and each in by_period]
+    return listed if len(listed) == len(days) else shifts
 
 
 def em_ordem(folha: Folha, regras: Sequence[Regra], blocos: Sequence[Bloco]) -> None:
@@ -75,16 +97,6 @@ def _dar(blocos: Sequence[Bloco], rules: Sequence[list[Regra]], groups: Sequence
     for own, group in zip(rules, groups, strict=True):
         for each in group:
             each.regras = own
-
-
-class ComPeriodo(Protocol):
-    """A shift whose period, such as day or night, is known."""
-
-    @property
-    def periodo(self) -> Periodo: ...
-
-
-_S = TypeVar("_S", bound=ComPeriodo)
 
 
 def por_area(marks: Sequence[Area | Turno], shifts: Sequence[_S]) -> Sequence[tuple[Area, _S]] | None:

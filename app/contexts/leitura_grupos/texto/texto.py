@@ -22,7 +22,10 @@ MESES = (
 MES = rf"(?:{'|'.join(MESES)}|{'|'.join(each[:3] for each in MESES)})"
 # Words directly before "mar" if it means March. After any other word, it is a part of a name: "UPA Praia do Mar".
 _BEFORE_MARCH = frozenset(
-    "de em para pra p mes ate a ao escala escalas vaga vagas plantao plantoes furos abertos dias jan fev abr".split()
+    (
+        *("de", "em", "para", "pra", "p", "mes", "ate", "a", "ao", "dias", "jan", "fev", "abr"),
+        *("escala", "escalas", "vaga", "vagas", "plantao", "plantoes", "furos", "abertos"),
+    )
 )
 _FEBRUARY_AND = ("jan e ", "fev e ", "fevereiro e ")
 _YEAR = re.compile(r" ?/ ?(?:20)?\d\d\b| (?:de )?20\d\d\b")

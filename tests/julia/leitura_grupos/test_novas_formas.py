@@ -1,0 +1,286 @@
+"""Forms of days, weeks, shifts and departments that no labelled author uses, each in several spellings."""
+
+import pytest
+
+from tests.julia.leitura_grupos.exemplos import curtas, inteiras, vagas
+
+H, U = "Hospital Teste do Norte", "UPA Exemplo Leste"
+CM, UTI = "Clínica Médica", "Medicina Intensiva"
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN\nSD ter 11, qui 13\n1.500",
+        "HTN\nSD: ter 11, qui 13, 1.500",
+        "HTN SD terça 11, quinta 13. 1.500",
+        "HTN\nSD dia 11, qui 13 - 1.500",
+        "HTN\nDiurno ter 11, qui 13 e sáb 15\n1.500",
+    ],
+)
+def test_weekday_behind_a_comma_belongs_to_the_next_day(texto: str) -> None:
+    assert curtas(texto)[:2] == ["08-11 diurno 1500", "08-13 diurno 1500"]
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN clínico: 2 p/ quinta 13/08 (SD), 1 p/ sexta 14/08 (SN). 1.500",
+        "HTN: 1 clínico p/ quinta 13/08 SD e 1 p/ sexta 14/08 SN, 1.500",
+        "HTN, preciso: 3 para quinta 13/08 SD; 1 para sexta 14/08 SN; 1.500",
+        "HTN clínica, 1 pra quinta 13/08 (SD) e 2 pra sexta 14/08 (SN), 1.500",
+        "HTN 2 p/ 13/08 SD, 1 p/ 14/08 SN 1.500",
+    ],
+)
+def test_number_of_doctors_before_a_day_is_not_the_start_of_a_night(texto: str) -> None:
+    assert curtas(texto) == ["08-13 diurno 1500", "08-14 noturno 1500"]
+
+
+@pytest.mark.parametrize("texto", ["HTN noite de 10 para 11/08, 1.500", "HTN SN de sex pra sáb (14 pra 15), 1.500"])
+def test_night_between_two_days_belongs_to_the_first(texto: str) -> None:
+    assert len(curtas(texto)) == 1
+    assert curtas(texto)[0][6:] == "noturno 1500"
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN clínico 14/08 (sexta), das 19h às 7h do dia 15/08. 1.500",
+        "HTN clínico, 14/08 das 19 às 7h de 15/08, 1.500",
+        "HTN clínico, dia 14/08, das 19h até as 7h do dia 15/08, 1.500",
+        "HTN clínico sexta 14/08 das 19:00 às 07:00 de 15/08. 1.500",
+    ],
+)
+def test_day_on_which_a_shift_ends_is_not_a_shift(texto: str) -> None:
+    assert curtas(texto) == ["08-14 noturno 1500"]
+
+
+@pytest.mark.parametrize(
+    ("texto", "esperadas"),
+    [
+        ("Semana que vem HTN: seg SN, qua SD; essa semana ainda tem sáb SD. 1.500", ["08-08 d", "08-10 n", "08-12 d"]),
+        ("HTN essa semana: qui SN. Semana que vem: qui SD. 1.500", ["08-06 n", "08-13 d"]),
+        (
+            "HTN\nSemana 1 (03 a 09/08): qua N\nSemana 2 (10 a 16/08): ter N, sáb D\n1.500",
+            ["08-05 n", "08-11 n", "08-15 d"],
+        ),
+        ("HTN\nsemana de 10/08: ter SN\nsemana de 17/08: ter SD\n1.500", ["08-11 n", "08-18 d"]),
+        ("HTN qua SD e sex SN da semana que vem, 1.500", ["08-12 d", "08-14 n"]),
+    ],
+)
+def test_each_week_applies_to_the_weekdays_behind_it(texto: str, esperadas: list[str]) -> None:
+    assert [each[:7] for each in curtas(texto)] == esperadas
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "preciso pro dia 08 e 09 no HTN, sábado noite e domingo dia, 1.500",
+        "HTN 08 e 09/08: sábado SN e domingo SD. 1.500",
+        "HTN sábado SN, domingo SD (08 e 09/08), 1.500",
+    ],
+)
+def test_weekdays_say_which_shift_each_of_the_dates_has(texto: str) -> None:
+    assert curtas(texto) == ["08-08 noturno 1500", "08-09 diurno 1500"]
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN dias 11, 13 e 15/08, noturno, diurno e noturno respectivamente. 1.500",
+        "HTN: SN, SD e SN, respectivamente nos dias 11, 13 e 15/08, 1.500",
+        "No HTN 11, 13 e 15/08 (SN, SD e SN respectivamente), 1.500",
+    ],
+)
+def test_shifts_that_repeat_are_paired_with_the_days_in_order(texto: str) -> None:
+    assert curtas(texto) == ["08-11 noturno 1500", "08-13 diurno 1500", "08-15 noturno 1500"]
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN clínico segunda a sexta SD (10 a 12/08) e sábado 15/08 SN. 1.500",
+        "HTN clínico: SD (10 a 12/08) e 15/08 SN, 1.500",
+        "HTN, clínico, SD (10, 11 e 12/08) e sábado 15/08 SN - 1.500",
+    ],
+)
+def test_shift_before_days_in_brackets_does_not_apply_to_the_next_day(texto: str) -> None:
+    assert curtas(texto) == [*(f"08-{day} diurno 1500" for day in (10, 11, 12)), "08-15 noturno 1500"]
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "UPA Exemplo, clínico. Agosto: SD todos os sábados; SN todos os domingos. 1.500",
+        "UPA Exemplo clínico agosto - SD todo sábado; SN todo domingo - 1.500",
+    ],
+)
+def test_semicolon_separates_shifts_that_precede_their_days(texto: str) -> None:
+    found = curtas(texto)
+    assert {each[6:12] for each in found if each[:5] in ("08-08", "08-15", "08-22", "08-29")} == {"diurno"}
+    assert {each[6:13] for each in found if each[:5] in ("08-09", "08-16", "08-23", "08-30")} == {"noturno"}
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN sábado 15/08 (SD) — já consegui o SN. Quem puder? 1.500",
+        "HTN 15/08 SD, já fechei o SN. 1.500",
+        "HTN: 15/08 SD (já passei o SN), 1.500",
+        "HTN 15/08 SD. Já pegaram o SN! 1.500",
+    ],
+)
+def test_shift_behind_a_word_for_taken_is_taken(texto: str) -> None:
+    assert curtas(texto) == ["08-15 diurno 1500"]
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "O SD de amanhã no HTN já foi. Continua em aberto o SN de amanhã e o SD de quinta. clínico 1.500",
+        "HTN amanhã SN e quinta SD, clínico, 1.500",
+        "HTN: amanhã, terça, SN; quinta SD; clínico 1.500",
+    ],
+)
+def test_weekday_next_to_tomorrow_is_a_day_of_a_shift(texto: str) -> None:
+    assert curtas(texto) == ["08-04 noturno 1500", "08-06 diurno 1500"]
+
+
+def test_weekday_that_repeats_today_adds_nothing() -> None:
+    assert curtas("HTN hoje segunda SN e amanhã terça SN, 1.500") == ["08-03 noturno 1500", "08-04 noturno 1500"]
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN\nUTI 11/08 SN e 13/08 SD\nPS 12/08 SN\n1.500",
+        "HTN UTI 11/08 SN, 13/08 SD; porta 12/08 SN. 1.500",
+        "HTN\nUTI: 11/08 SN, 13/08 SD\nPS: 12/08 SN\nUTI 1.500, PS 1.500",
+        "HTN\nUTI - 11/08 SN | 13/08 SD\nEnfermaria - 12/08 SN\n1.500",
+    ],
+)
+def test_department_of_a_line_takes_precedence_over_the_speciality_of_another_line(texto: str) -> None:
+    found = [
+        f"{H} | {CM} | 08-12 noturno 1500",
+        f"{H} | {UTI} | 08-11 noturno 1500",
+        f"{H} | {UTI} | 08-13 diurno 1500",
+    ]
+    assert inteiras(texto) == found
+
+
+@pytest.mark.parametrize("nome", ["UPA Exemplo Sul", "UPA Exemplo Nova", "UPA Exemplo II", "UPA Exemplo Norte"])
+def test_name_that_continues_is_another_place(nome: str) -> None:
+    assert {each.hospital.valor for each in vagas(f"{nome} - Belém/PA\n11/08 SN\n1.500")} == {nome}
+
+
+@pytest.mark.parametrize(
+    ("texto", "esperadas"),
+    [
+        ("HTN agosto\nSN 09, 12 e 16\nSD 11\n1.500", ["08-09 n", "08-11 d", "08-12 n", "08-16 n"]),
+        ("HTN\nAgosto/2026\nClínica: SN 09, 12 | SD 11\n1.500", ["08-09 n", "08-11 d", "08-12 n"]),
+        ("HTN AGOSTO: N09 N12 D11\n1.500", ["08-09 n", "08-11 d", "08-12 n"]),
+        ("HTN\nago 09 N\nago 11 D\n1.500", ["08-09 n", "08-11 d"]),
+        ("HTN agosto\nP12D: 11, 14\nP12N: 12\n1.500", ["08-11 d", "08-12 n", "08-14 d"]),
+        ("HTN\nqua 12/08 (D)\nsáb 15/08 (D) e (N)\n1.500", ["08-12 d", "08-15 d", "08-15 n"]),
+        ("HTN agosto\n12/08 SN (2)\n15/08 SD (1)\n1.500", ["08-12 n", "08-15 d"]),
+        ("HTN\n12/8 - n\n15/8 - d, n\n1.500", ["08-12 n", "08-15 d", "08-15 n"]),
+    ],
+)
+def test_short_notations_of_days_with_their_shifts(texto: str, esperadas: list[str]) -> None:
+    assert [each[:7] for each in curtas(texto)] == esperadas
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN\nseg 10/08\n D ok\n N falta 1\nter 11/08\n D falta 2\n N ok\n1.500",
+        "HTN\nseg 10: D Paulo / N ?\nter 11: D ? / N Bruna\n1.500",
+        "HTN\n10/08: SD Paulo | SN ??\n11/08: SD falta 1 | SN Bruna\n1.500",
+        "HTN\n10/08 SD ok / SN falta 2 vagas\n11/08 SD aberto / SN ok\n1.500",
+    ],
+)
+def test_rota_says_for_each_shift_whether_it_is_open(texto: str) -> None:
+    assert curtas(texto) == ["08-10 noturno 1500", "08-11 diurno 1500"]
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN 13/08, clínico, entra 13h sai 19h, 700",
+        "HTN 13/08 clínico entrada 13h saída 19h 700",
+        "HTN clínico 13/08 entrada 13:00, saída: 19:00, 700",
+    ],
+)
+def test_hour_of_leaving_ends_the_shift(texto: str) -> None:
+    assert curtas(texto) == ["08-13 tarde 700"]
+
+
+@pytest.mark.parametrize(
+    ("texto", "esperadas"),
+    [
+        (
+            "HTN\nD: 12 e 13/8\nN: 14/8\n1.400 D, 1.600 N",
+            ["08-12 diurno 1400", "08-13 diurno 1400", "08-14 noturno 1600"],
+        ),
+        ("HTN 12/8 SN, 15/8 SD\n1.400 dia de semana, 1.600 sáb/dom", ["08-12 noturno 1400", "08-15 diurno 1600"]),
+    ],
+)
+def test_condition_behind_each_price(texto: str, esperadas: list[str]) -> None:
+    assert curtas(texto) == esperadas
+
+
+@pytest.mark.parametrize(
+    "texto",
+    ["HTN clínico\n07/09 SN\n08/09 SN\n1.400, feriado dobra", "HTN clínico\n14/08 SN\n15/08 SN\n1.400 / fds + 100"],
+)
+def test_price_that_depends_on_another_one_is_doubted(texto: str) -> None:
+    assert all(each.confianca <= 0.9 for each in vagas(texto))
+
+
+def test_row_without_a_vacancy_is_taken() -> None:
+    assert curtas("HTN\n12/08 SD 1.500 - 1 vaga\n12/08 SN 1.500 - 0 vagas") == ["08-12 diurno 1500"]
+
+
+def test_hours_from_seven_to_seven_with_an_x_are_a_whole_day() -> None:
+    assert curtas("HTN 12/08 07x07 3.000") == ["08-12 24h 3000"]
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN: preciso de 1 clínico quinta dia, 1 sexta noite e 2 no sábado dia. 1.500",
+        "HTN clínico: 2 quinta SD, 1 sexta SN, 1 sábado SD, 1.500",
+        "HTN clínica - 2 qui SD / 1 sex SN / 3 sáb SD / 1.500",
+    ],
+)
+def test_number_before_a_weekday_that_does_not_fit_counts_doctors(texto: str) -> None:
+    assert curtas(texto) == ["08-06 diurno 1500", "08-07 noturno 1500", "08-08 diurno 1500"]
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN\n11/08 SN ✔\n12/08 SD\n13/08 SN ✔\n14/08 SD\n✔ = preenchido\n1.500",
+        "HTN 1.500\n11/08 SN ✓\n12/08 SD\n13/08 SN ✓\n14/08 SD\n(✓ fechado)",
+        "HTN\n● 11/08 SN\n12/08 SD\n● 13/08 SN\n14/08 SD\n● ocupado\n1.500",
+    ],
+)
+def test_legend_may_explain_only_the_sign_for_taken_shifts(texto: str) -> None:
+    assert curtas(texto) == ["08-12 diurno 1500", "08-14 diurno 1500"]
+
+
+@pytest.mark.parametrize("sinal", ["✔", "✓", "🔴", "●", "◆"])
+def test_sign_at_the_end_of_some_lines_is_doubted(sinal: str) -> None:
+    found = vagas(f"HTN clínico 1.500\n11/08 SN {sinal}\n12/08 SD\n13/08 SN {sinal}\n14/08 SD")
+    assert all(each.confianca <= 0.9 for each in found)
+
+
+def test_day_of_payment_after_the_kind_of_contract_is_not_a_shift() -> None:
+    assert curtas("HTN clínico 12/08 SD 1.500, PJ até dia 20") == ["08-12 diurno 1500"]
+
+
+@pytest.mark.parametrize("dia", ["sáb 12", "dia 12 (quinta)", "terça-feira 12", "dia 12, dom"])
+def test_day_with_another_weekday_is_doubted(dia: str) -> None:
+    [found] = vagas(f"HTN clínico {dia} SN 1.500")
+    assert f"{found.data.valor:%d/%m}" == "12/08"
+    assert found.confianca <= 0.9
