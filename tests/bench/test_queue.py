@@ -1,4 +1,4 @@
-"""The arithmetic behind the benchmark's figures."""
+"""The queue benchmark's computation of rates, percentiles and ratios from its measurements."""
 
 import re
 import subprocess

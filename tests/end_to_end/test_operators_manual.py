@@ -352,7 +352,7 @@ def served(port: int, make: Callable[[], AbstractAsyncContextManager[Any]]) -> I
 
 @contextmanager
 def api_for(words: list[str]) -> Iterator[None]:
-    """Serve the api while `batuta run` calls it at PORT."""
+    """Serve Julia's api at the port PORT while the block runs `batuta run`, which calls it."""
 
     @asynccontextmanager
     async def api() -> AsyncIterator[Any]:

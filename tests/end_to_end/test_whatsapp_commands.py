@@ -1,4 +1,4 @@
-"""``batuta doctor`` and ``configurar-webhook`` with a simulated gateway."""
+"""The commands ``batuta doctor`` and ``batuta configurar-webhook``, tested with a simulated gateway."""
 
 import asyncio
 import json

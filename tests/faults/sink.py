@@ -78,7 +78,7 @@ async def silent(writer: asyncio.StreamWriter, clock: FastClock) -> None:
 
 
 async def drip(writer: asyncio.StreamWriter, clock: FastClock) -> None:
-    """Send one byte every five seconds."""
+    """As the answer, send one byte every five seconds."""
     writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n")
     while True:
         writer.write(b" ")
@@ -87,7 +87,7 @@ async def drip(writer: asyncio.StreamWriter, clock: FastClock) -> None:
 
 
 async def headers(writer: asyncio.StreamWriter, clock: FastClock) -> None:
-    """Send an endless series of headers."""
+    """As the answer, send an endless series of headers."""
     writer.write(b"HTTP/1.1 200 OK\r\n")
     while True:
         writer.write(b"x-more: " + b"x" * 1000 + b"\r\n")
@@ -96,7 +96,7 @@ async def headers(writer: asyncio.StreamWriter, clock: FastClock) -> None:
 
 
 async def flood(writer: asyncio.StreamWriter, clock: FastClock) -> None:
-    """Send a gigabyte."""
+    """As the answer, send a gigabyte."""
     writer.write(f"HTTP/1.1 200 OK\r\ncontent-length: {GIGABYTE}\r\n\r\n".encode())
     for _ in range(GIGABYTE >> 16):
         writer.write(b"x" * (1 << 16))
@@ -104,7 +104,7 @@ async def flood(writer: asyncio.StreamWriter, clock: FastClock) -> None:
 
 
 async def reset(writer: asyncio.StreamWriter, clock: FastClock) -> None:
-    """Reset the connection in the middle of the body."""
+    """Reset the connection in the middle of the answer's body."""
     writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n" + b"x" * 10)
     await writer.drain()
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -112,7 +112,7 @@ async def reset(writer: asyncio.StreamWriter, clock: FastClock) -> None:
 
 
 async def redirect(writer: asyncio.StreamWriter, clock: FastClock) -> None:
-    """Redirect the client to the address that it requested."""
+    """Answer with a redirect to the address that the client requested."""
     writer.write(b"HTTP/1.1 302 Found\r\nlocation: /hostile/redirect/again\r\ncontent-length: 0\r\n\r\n")
     await writer.drain()
 

@@ -1,4 +1,4 @@
-"""Counts of the results of accepted items."""
+"""Counts of how the accepted items of a fault test ended."""
 
 from dataclasses import dataclass
 

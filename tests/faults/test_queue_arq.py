@@ -189,7 +189,7 @@ async def _interrupted(there: Office, importacao: object, lines: int) -> None:
     """
 
     class Killed(BaseException):
-        """Raised to simulate the death of the process."""
+        """An exception that a test raises to simulate the death of the process."""
 
     def progress(done: int, at_most: int) -> None:
         raise Killed

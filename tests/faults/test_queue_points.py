@@ -128,7 +128,7 @@ async def _die_at(running: QueueWorkers, point: str, ids: dict[str, list[str]], 
 
 
 async def _attempts(running: QueueWorkers) -> dict[str, list[int]]:
-    """Return the attempts of each item, read from the endpoint's log."""
+    """Return the numbers of the attempts of each item, read from the endpoint's log."""
     attempts: dict[str, list[int]] = {}
     for line in (Path(running.plan.folder) / "receipts").read_text().splitlines():
         words = json.loads(line)

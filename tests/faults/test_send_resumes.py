@@ -100,7 +100,7 @@ async def _is_done(office: SendingWorkers, ids: Sequence[str]) -> bool:
 async def _judge(
     office: SendingWorkers, phones: Mapping[str, str], waiting: Sequence[str], changed: Mapping[str, datetime]
 ) -> Tally:
-    """Check the answers against the simulator's record of sent messages."""
+    """Check Julia's answers to the doctors against the simulator's record of sent messages."""
     queued, receipts = list((await office.rows()).values()), await office.receipts()
     times = Counter((receipt["number"], receipt["text"]) for receipt in receipts)
     doubled = sum(count - 1 for count in times.values())

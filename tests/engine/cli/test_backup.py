@@ -1,4 +1,4 @@
-"""Operator commands ``batuta backup`` and ``batuta restore``."""
+"""The commands ``batuta backup`` and ``batuta restore``, as operators use them."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The command line as operators use it."""
+"""The command line ``batuta`` as operators use it."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""The scheduler's commands as operators use them."""
+"""The commands of ``batuta`` for jobs, runs, pauses and schedules, as operators use them."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The queue's commands as operators use them."""
+"""The commands of ``batuta`` for queues and their items, as operators use them."""
 
 import asyncio
 import importlib

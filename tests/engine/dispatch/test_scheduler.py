@@ -1,4 +1,4 @@
-"""The scheduler's guarantees, on both databases."""
+"""The scheduler's guarantees on both databases, for example that each fire starts one run."""
 
 import asyncio
 import json

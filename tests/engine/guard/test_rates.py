@@ -33,7 +33,7 @@ def rates(database: Database, ids: Ids, clock: FakeClock) -> SqlRates:
 
 @pytest.fixture
 async def elsewhere(rates: SqlRates, database_url: str, ids: Ids, clock: FakeClock) -> AsyncIterator[SqlRates]:
-    """The rate limits as another process sees them."""
+    """The rate limits of another process, as a second object on the same database."""
     database = connect(database_url, SystemClock())
     await database.open()
     yield SqlRates(database, ids, clock, own_time=True)

@@ -24,7 +24,7 @@ SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hou
 
 
 class RecordingSink:
-    """Sink that records each alert, or fails on request."""
+    """An alert destination that records each alert, or fails if the test requests it."""
 
     def __init__(self, name: str = "post") -> None:
         self.name = name

@@ -34,7 +34,7 @@ LEGEND = re.compile(r"\{\{\s*(?:\$labels\.)?(\w+)\s*\}\}")
 
 
 class Recorded:
-    """Records the labels of the metrics that a subscriber creates."""
+    """A stand-in for the metrics registry that records the labels of each metric."""
 
     def __init__(self) -> None:
         self.labels: dict[str, set[str]] = {}

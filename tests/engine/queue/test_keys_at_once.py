@@ -22,7 +22,7 @@ WAITING = query_of(
 
 
 class Undone(Exception):
-    """Raised by a test to roll a transaction back."""
+    """An exception that a test raises to roll a transaction back."""
 
 
 async def waited_for(database: Database, waiting: int) -> None:

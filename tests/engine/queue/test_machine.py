@@ -42,7 +42,7 @@ chance = st.randoms(use_true_random=False)
 
 @dataclass(frozen=True)
 class ModelRow:
-    """The values that a row is expected to have."""
+    """The expected values of a row in the queue's table."""
 
     state: str
     available_at: datetime
@@ -241,7 +241,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(owner=st.sampled_from(OWNERS))
     def crash(self, owner: str) -> None:
-        """Forget the owner's leases. The rows do not change."""
+        """Simulate the crash of a lease owner: forget its leases. The rows do not change."""
         self.hands[owner].leases = []
 
     @rule(by=spans)

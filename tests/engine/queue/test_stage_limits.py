@@ -41,7 +41,7 @@ def shop(work: Batuta, *stages: Any) -> ItemPipeline:
 
 
 async def claim(work: Batuta, stage: str, limit: int = 10, ended: list[Lease] | None = None) -> list[Lease]:
-    """Claim items as another process would."""
+    """Claim items of a stage as another process would. In the same step, settle the leases in ``ended`` as done."""
     found = await work.queues[f"shop.{stage}"].settle_and_claim([(each, DONE) for each in ended or []], HOLDER, limit)
     return list(found.leases)
 

@@ -33,7 +33,7 @@ def _ignore(what: str, count: int) -> None: ...
 
 
 class Site:
-    """One database with the operator commands that run on it."""
+    """A test setup for backups: one database, and the operator commands that run on it."""
 
     def __init__(self, url: str, clock: FakeClock, file: Path) -> None:
         self.url = url

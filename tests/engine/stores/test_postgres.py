@@ -1,4 +1,4 @@
-"""Failures that occur only with a database server."""
+"""Failures of PostgreSQL that cannot occur with SQLite, because it has no server."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""Failures that occur only with SQLite."""
+"""Failures of SQLite that cannot occur with PostgreSQL."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Task functions that a child process imports."""
+"""Functions of tasks with ``process=True``, which a child process imports."""
 
 import logging
 import os

@@ -23,7 +23,7 @@ from batuta.kernel.errors import ForeignConnection, StoreUnavailable, TaskCancel
 
 
 class Abandoned(Exception):
-    """Raised to roll a transaction back."""
+    """An exception that a test raises to roll a transaction back."""
 
 
 @pytest.fixture

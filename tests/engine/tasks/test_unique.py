@@ -28,7 +28,7 @@ async def work(database_url: str, clock: FakeClock) -> AsyncIterator[Batuta]:
 
 
 async def run_due(work: Batuta) -> list[Any]:
-    """Claim and settle the due calls, and return their first arguments."""
+    """Claim and settle the due task calls, and return their first arguments."""
     queue = work.queues["default"]
     leases = (await queue.settle_and_claim([], HOLDER, 100)).leases
     await queue.settle_and_claim([(lease, Settlement(state=ItemState.DONE)) for lease in leases], HOLDER, 0)

@@ -33,7 +33,7 @@ class History:
         return {each.check for each in self.judge().violations}
 
     def receipt(self, key: str) -> Receipt:
-        """Return the last receipt with this key."""
+        """Return the last receipt with this idempotency key."""
         return [each for each in self.receipts if each.key == key][-1]
 
     def plus(self, *more: Target | Receipt | Logged) -> "History":

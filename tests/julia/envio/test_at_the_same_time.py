@@ -23,7 +23,7 @@ Change = Callable[[Office, str, int], Coroutine[Any, Any, None]]
 
 
 class Pausing:
-    """A transaction that pauses after one of its statements until released."""
+    """A transaction that pauses after one of its statements until the test releases it."""
 
     def __init__(self, after: str) -> None:
         self._after = after

@@ -1,4 +1,4 @@
-"""Decisions about a doctor's state."""
+"""Decisions about a doctor's state, such as the temperature, tested without a database."""
 
 from datetime import UTC, datetime, timedelta
 

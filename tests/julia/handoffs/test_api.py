@@ -35,7 +35,7 @@ async def julia(database_url: str) -> AsyncIterator[Julia]:
 
 
 async def parties(work: Batuta) -> tuple[str, str]:
-    """Add a vacancy from a group, and a doctor."""
+    """Add a vacancy from a group and a doctor, and return their ids."""
     day = (work.clock.now().astimezone(work.zone) + timedelta(days=9)).date()
     nova = NovaVaga(
         hospital="Hospital Fictício", especialidade="pediatria", data=day, periodo=Periodo.NOTURNO, novo_hospital=True,

@@ -99,7 +99,7 @@ def diagrama() -> str:
 
 
 def _gravar(measured: str) -> None:
-    """Replace the section of the document that contains the measurements."""
+    """Replace the section of docs/leitura.md that contains the measurements."""
     file = DOCS / "leitura.md"
     before, _, rest = file.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)

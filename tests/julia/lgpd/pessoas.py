@@ -33,7 +33,7 @@ class Pessoa:
 
     @property
     def sinais(self) -> tuple[str, ...]:
-        """Return the texts that no table may contain after the erasure."""
+        """Return the texts that identify the person. After the erasure, no table may contain them."""
         local = self.telefone[4:]
         numbers = (self.telefone, self.telefone[:4] + local[1:], f"{local[:5]}-{local[5:]}")
         return (*numbers, self.lid, self.nome, self.marca, self.cpf)

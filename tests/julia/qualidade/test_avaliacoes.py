@@ -61,7 +61,7 @@ def oracle() -> Oracle:
 async def modelled(
     database_url: str, clock: FakeClock, tmp_path: Path, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Office]:
-    """An office in which a language model evaluates the conversations."""
+    """Julia's services, with a language model that evaluates the conversations."""
     monkeypatch.setattr("app.composition.julia.build_llm", lambda work, settings: guard_llm(work, settings, oracle))
     clock.step(OPEN - clock.now())
     settings = Settings(

@@ -91,7 +91,7 @@ class Ambiente:
         return LoginTelethon(login_maker(self.mundo), self.clock)
 
     async def account(self, nome: str = "Conta Sintética") -> Conta:
-        """Add an account with a session."""
+        """Add an account to the simulated Telegram and to Julia's database, with a stored session."""
         usuario = self.mundo.add_person(nome, telefone=f"55119{len(self.mundo.pessoas):08d}")
         token = self.mundo.open_session(usuario)
         id = await self.add_row(nome)
@@ -99,7 +99,7 @@ class Ambiente:
         return Conta(id, usuario)
 
     async def add_row(self, nome: str) -> str:
-        """Insert a row for the account, and return its id."""
+        """Insert a Telegram account into Julia's database, and return its id."""
         contas = Contas(self._database, self._ids, self.clock)
         return await contas.adicionar(f"{nome} {len(self.mundo.pessoas)}", by="teste")
 

@@ -25,7 +25,7 @@ SECOND = timedelta(seconds=1)
 
 @pytest.fixture
 async def database(database: Database, clock: FakeClock) -> Database:
-    """A database with two accounts."""
+    """A database with two Telegram accounts."""
     insert = "INSERT INTO telegram_contas (id, nome, created_at, updated_at) VALUES (:id, :name, :now, :now)"
     for id in (CONTA, OTHER):
         await write(database, insert, id=id, name=id, now=clock.now())

@@ -196,7 +196,7 @@ class Sender:
 
 
 class Handler:
-    """Answers one account's requests."""
+    """The part of the simulated Telegram server that answers the requests of one account."""
 
     def __init__(self, mundo: Mundo, token: str, uploads: dict[int, bytes]) -> None:
         self._mundo = mundo

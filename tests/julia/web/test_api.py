@@ -1,4 +1,4 @@
-"""The API over HTTP, without a network."""
+"""Julia's HTTP API, tested without a network."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -38,7 +38,7 @@ JID = f"{PHONE}@s.whatsapp.net"
 
 @dataclass
 class Harness:
-    """An inbox, its worker, and helpers for tests."""
+    """A webhook inbox, its worker, and helpers for tests."""
 
     database: Database
     clock: FakeClock

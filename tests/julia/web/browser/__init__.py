@@ -1,1 +1,1 @@
-"""Julia in a real browser."""
+"""Tests of Julia's dashboard in a real browser."""

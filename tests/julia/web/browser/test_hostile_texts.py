@@ -63,7 +63,7 @@ RUNS = """[...document.querySelectorAll('*')].filter(element => [...element.attr
 
 
 async def write_everywhere(desk: Desk) -> int:
-    """Write the text into every text column that accepts it."""
+    """Write a hostile text into every text column that accepts it. Return the number of changed rows."""
     database, written = desk.painel.database, 0
     columns = {(name, column) for name, listed in MORE.items() for column in listed.split()}
     for table in TABELAS:
