@@ -375,7 +375,7 @@ async def test_the_form_names_what_it_pauses_and_shows_a_command_that_works(
     ("language", "action", "facts", "paused"),
     [
         (
-            *("pt-BR", "mudou uma chave ou pausa"),
+            *("pt-BR", "mudou uma chave ou uma pausa"),
             *("posição: ligada · motivo: manutenção · até: 05/01/2026 11:00", "pausa: tarefa agendada pulse"),
         ),
         ("en", "changed a switch or a pause", "position: on · reason: manutenção · until: ", "pause: job pulse"),
