@@ -24,6 +24,8 @@ def test_up_serves_and_a_stop_drains_every_child_and_then_the_parent(tmp_path: P
         until("the outside answers", lambda: (running.get("/health/ready") or {})["checks"]["evolution"] == "ok")
         children = [pid for pids in running.families().values() for pid in pids]
         assert len(children) == 7
+        # The parent has left the application behind.
+        assert "batuta.cli.parent" in Path(f"/proc/{running.process.pid}/cmdline").read_text()
         assert running.end(signal.SIGTERM) == 0
         assert all(is_gone(pid) for pid in children)
         stopped = [fact["role"] for fact in running.facts() if fact["event"] == "process ended"]
@@ -37,6 +39,8 @@ def test_up_serves_and_a_stop_drains_every_child_and_then_the_parent(tmp_path: P
             "worker",
         ]
         assert stopped[-1] == "up"
+        started = [fact["event"] for fact in running.facts() if fact["event"].startswith("process started")]
+        assert all("Hora atual:" in each for each in started)  # Julia's phrase, also in the parent
         # Each line names the child that wrote it.
         assert {"up", "scheduler", "worker-1", "worker-2"} < {fact["service"] for fact in running.facts()}
 

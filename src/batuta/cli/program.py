@@ -402,15 +402,17 @@ def main(argv: list[str] | None = None) -> int:
         else:
             ctx.say_wrong(usage_sentence(ctx.texts(), command, argv, mistake, ctx.unloaded))
         return REFUSED
-    except (ConfigError, SchemaOutOfDate, FileReadOnly, MigrationChanged) as error:
-        ctx.complain(error)
-        return REFUSED
-    except BatutaError as error:
-        ctx.complain(error)
-        return FAILED
-    except (KeyboardInterrupt, typer.Abort):
-        return INTERRUPTED
+    except (BatutaError, KeyboardInterrupt, typer.Abort) as error:
+        return report(ctx, error)
     return code if isinstance(code, int) else DONE
+
+
+def report(ctx: CliContext, error: BatutaError | KeyboardInterrupt | typer.Abort) -> int:
+    """Tell the operator why a command ended, and return the exit code."""
+    if not isinstance(error, BatutaError):
+        return INTERRUPTED
+    ctx.complain(error)
+    return REFUSED if isinstance(error, ConfigError | SchemaOutOfDate | FileReadOnly | MigrationChanged) else FAILED
 
 
 def tree(ctx: CliContext) -> typer.Typer:

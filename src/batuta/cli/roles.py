@@ -8,30 +8,27 @@ import asyncio
 import gc
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import typer
 
-from batuta import __version__
 from batuta.cli.context import FAILED, CliContext, cli_context
+from batuta.cli.running import Reporting, close_soon, run_role
 from batuta.config import MOST_CONCURRENT, EngineSettings, names, near_misses
 from batuta.engine.batuta import Batuta
 from batuta.engine.extension import Role
 from batuta.engine.process import ProcessLimits, guard_process
 from batuta.environment import ENV_FILE, in_file
 from batuta.kernel.clock import SystemClock
-from batuta.kernel.errors import BatutaError, ConfigError, Recycled, StartAgain, StoreReplaced
-from batuta.kernel.events import ProcessDraining, ProcessEnded, ProcessHeld, ProcessStarted, SettingWarned
+from batuta.kernel.errors import ConfigError
+from batuta.kernel.events import ProcessHeld
 from batuta.kernel.reasons import define
-from batuta.logs import begin_logging
 from batuta.processes.address import listen
-from batuta.processes.exit import FILE_WATCH_POLICY, FileWatch, run_to_exit, stop_on_signals
-from batuta.processes.loop_monitor import exit_now
+from batuta.processes.exit import FILE_WATCH_POLICY, FileWatch, run_to_exit
 from batuta.processes.notify import Notifier
-from batuta.processes.restarts import EXIT_AGAIN
 from batuta.processes.tree import die_with_parent
 from batuta.supervise.loop import FunctionLoop, LoopPolicy
 from batuta.supervise.shutdown import EXIT_MARGIN
@@ -68,17 +65,6 @@ async def serve_metrics(
         stop.set()
         await serving
 
-
-def port_of_child(settings: EngineSettings, role: str, number: int = 1) -> dict[str, str]:
-    """Return the environment variable that gives a child of `batuta up` its metrics port. The parent uses the
-    configured port, the scheduler uses the next port, and the workers use the ports after it.
-    """
-    port = settings.batuta_metrics_port
-    after = {"scheduler": 1, "worker": 1 + number}.get(role)
-    return {} if port is None else {"BATUTA_METRICS_PORT": "" if after is None else str(port + after)}
-
-
-CLOSES_WITHIN = timedelta(seconds=2)
 
 ChildOf = Annotated[int | None, typer.Option("--child-of", hidden=True, help="the parent's process id")]
 Named = Annotated[
@@ -174,15 +160,6 @@ async def open_for_process(work: Batuta) -> AsyncIterator[None]:
         await close_soon(work.close())
 
 
-async def close_soon(closing: Awaitable[None]) -> None:
-    """Close connections, waiting at most CLOSES_WITHIN. The operating system closes any remaining connections when the
-    process exits.
-    """
-    with suppress(TimeoutError):
-        async with asyncio.timeout(CLOSES_WITHIN.total_seconds()):
-            await closing
-
-
 def longest_stop(settings: EngineSettings) -> timedelta:
     """Return how long a role's process may take to shut down before its parent kills it."""
     return timedelta(seconds=settings.batuta_drain_seconds) + EXIT_MARGIN
@@ -260,7 +237,8 @@ async def _run(ctx: CliContext, work: Batuta, settings: EngineSettings, name: st
     assert role.run is not None  # roles_of sets ``run`` for every role
     own = role in work.extension.roles  # the engine does not guard a role whose ``run`` the application defines
     running = _run_app_role(role.run, work, stop, notifier) if own else role.run(stop)
-    await run_role(ctx, work, settings, name, stop, running, notifier, sys.stdout, longest_stop(settings), service)
+    reporting = reporting_of(ctx, work, settings)
+    await run_role(reporting, name, stop, running, notifier, sys.stdout, longest_stop(settings), service)
 
 
 async def _run_app_role(
@@ -289,40 +267,13 @@ async def _run_app_role(
         raise file_watch.lost
 
 
-async def run_role(
-    ctx: CliContext,
-    work: Batuta,
-    settings: EngineSettings,
-    role: str,
-    stop: asyncio.Event,
-    running: Awaitable[None],
-    notifier: Notifier,
-    stream: TextIO,
-    stops_within: timedelta,
-    service: str | None = None,
-) -> None:
-    """Run a role in this process, and log when the process starts and ends.
-
-    ``stops_within`` is the longest time that a shutdown may take; it is reported to systemd. ``service`` is the
-    process's name in the log; None means the role's name.
-    """
-    begin_logging(
-        work.events, settings, service=service or role, stream=stream, zone=work.zone, wording=work.extension.wording
+def reporting_of(ctx: CliContext, work: Batuta, settings: EngineSettings) -> Reporting:
+    """Return the objects with which a process of this application reports on itself."""
+    return Reporting(
+        events=work.events,
+        clock=work.clock,
+        zone=work.zone,
+        wording=work.extension.wording,
+        log=settings,
+        misspelt=near_misses({**in_file(ENV_FILE), **ctx.env}, names(type(settings))),
     )
-
-    def on_stop() -> None:
-        notifier.stopping(stops_within)
-        work.events.emit(ProcessDraining(role))
-
-    with stop_on_signals(stop, on_stop):
-        for name, nearest in near_misses({**in_file(ENV_FILE), **ctx.env}, names(type(settings))):
-            work.events.emit(SettingWarned(name, nearest))
-        work.events.emit(ProcessStarted(role, __version__, work.clock.now().astimezone(work.zone)))
-        try:
-            await running
-        except BatutaError as error:
-            work.events.emit(ProcessEnded(role, str(error), failed=not isinstance(error, Recycled)))
-            if isinstance(error, StartAgain | StoreReplaced):
-                exit_now(EXIT_AGAIN)
-            raise
-    work.events.emit(ProcessEnded(role, "stop requested" if stop.is_set() else "no work left", failed=False))

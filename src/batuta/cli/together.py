@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Iterator, Sequence
 from datetime import timedelta
 
 from batuta.cli.context import CliContext
-from batuta.cli.roles import guard_by_settings, longest_stop, make_api, open_for_process, roles_of, run_role
+from batuta.cli.roles import guard_by_settings, longest_stop, make_api, open_for_process, reporting_of, roles_of
+from batuta.cli.running import run_role
 from batuta.config import EngineSettings, unset
 from batuta.engine.batuta import Batuta
 from batuta.engine.extension import Role
@@ -48,7 +49,8 @@ async def run_together(ctx: CliContext, work: Batuta, name: str) -> None:
     stop, notifier, settings = asyncio.Event(), Notifier.from_environment(ctx.env), work.settings
     roles = [role for role in roles_of(work, settings).values() if role.in_up]
     running = _run(work, settings, roles, stop, notifier)
-    await run_role(ctx, work, settings, name, stop, running, notifier, sys.stdout, longest_stop(settings) + API_GRACE)
+    reporting = reporting_of(ctx, work, settings)
+    await run_role(reporting, name, stop, running, notifier, sys.stdout, longest_stop(settings) + API_GRACE)
 
 
 async def _run(

@@ -539,6 +539,10 @@ class Fanout:
     def unsubscribe(self, subscriber: Subscriber) -> None:
         self._subscribers.remove(subscriber)
 
+    @property
+    def subscribers(self) -> tuple[Subscriber, ...]:
+        return tuple(self._subscribers)
+
     def has(self, *kinds: type) -> bool:
         """Return whether any subscriber is an instance of one of the classes ``kinds``."""
         return any(isinstance(each, kinds) for each in self._subscribers)

@@ -123,6 +123,8 @@ def stop_on_signals(stop: asyncio.Event, on_stop: Callable[[], object] = lambda:
     _detach_forked_children()
     for number in handled:
         loop.add_signal_handler(number, on_signal, number)
+    # The program that started this process may have blocked the signals until now.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, handled)
     _HANDLED.update(handled)
     try:
         yield

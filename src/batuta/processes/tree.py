@@ -38,7 +38,6 @@ from batuta.processes.restarts import (
     Budget,
     NewRestart,
     RestartReason,
-    RestartStore,
     count_recent,
     decide_restart,
 )
@@ -382,6 +381,10 @@ class Stalls(Protocol):
     async def record_stall(self, *, host: str, pid: int) -> bool: ...
 
 
+class NewRestarts(Protocol):
+    async def add(self, restart: NewRestart, *, now: datetime | None = None) -> str: ...
+
+
 @dataclass(eq=False)
 class RestartLog:
     """Loop that writes restarts to the database. The loop awaits ``open`` before the first write, and again after a
@@ -392,7 +395,7 @@ class RestartLog:
 
     open: Callable[[], Awaitable[None]]
     stalls: Stalls
-    restarts: RestartStore
+    restarts: NewRestarts
     clock: Clock
     now: Callable[[], datetime | None]
     wakeup: Wakeup = field(default_factory=Wakeup, init=False)

@@ -213,7 +213,7 @@ class Connections:
         connections open. ``direct_url`` is a PostgreSQL address for LISTEN that bypasses the pooler. ``page_limit`` is
         the timeout for each statement that a page runs.
         """
-        self._url = url
+        self.url = url
         self._first: Database | None = None
         self._direct_url = direct_url
         self._clock: Clock = SystemClock()
@@ -251,13 +251,13 @@ class Connections:
         """Use another SQLite file inside the block, with ``clock`` as the source of SQL's ``now()``. No connection may
         be open when the block begins. This method is for tests.
         """
-        before = self._url, self._clock, self._first, self.database.inner
-        self._url, self._clock, self._first = url, clock, None
+        before = self.url, self._clock, self._first, self.database.inner
+        self.url, self._clock, self._first = url, clock, None
         self.database.inner = self._connect(ConnectionLimits())
         try:
             yield
         finally:
-            self._url, self._clock, self._first, self.database.inner = before
+            self.url, self._clock, self._first, self.database.inner = before
 
     @contextmanager
     def reading_for_pages(self) -> Iterator[None]:
@@ -295,7 +295,7 @@ class Connections:
         return self._connect(ASIDE)
 
     def _connect(self, limits: ConnectionLimits | Callable[[], ConnectionLimits]) -> Database:
-        made = connect(self._url, self._clock, limits, direct_url=self._direct_url, beside=self._first)
+        made = connect(self.url, self._clock, limits, direct_url=self._direct_url, beside=self._first)
         self._first = self._first or made
         return made
 

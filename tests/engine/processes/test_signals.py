@@ -70,3 +70,27 @@ def test_signal_to_a_forked_child_does_not_stop_the_parent() -> None:
     program = [sys.executable, "-c", FORKING]
     said = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60, check=False).stdout
     assert said.split() == [str(-signal.SIGTERM), "False"]
+
+
+BLOCKED = """
+import asyncio, os, signal
+from batuta.processes.exit import stop_on_signals
+
+async def main():
+    stop = asyncio.Event()
+    with stop_on_signals(stop):
+        await asyncio.wait_for(stop.wait(), 30)
+        print("stopped")
+
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+os.kill(os.getpid(), signal.SIGTERM)
+asyncio.run(main())
+"""
+
+
+def test_signal_that_came_while_signals_were_blocked_stops_the_process() -> None:
+    """`batuta up` blocks the signals while it replaces its program with the parent."""
+    environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
+    program = [sys.executable, "-c", BLOCKED]
+    said = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60, check=False).stdout
+    assert said.split() == ["stopped"]
