@@ -319,8 +319,9 @@ def _toml(name: str, text: str) -> Iterator[Prose]:
             yield Prose(name, row, "comment", line.strip("# "))
         elif name in WORD_LISTS:
             continue
-        elif key := re.match(r"\s*([\w.-]+)\s*=\s*", line):
-            yield Prose(name, row, "name", _words(key[1].replace("-", "_").replace(".", "_")))
+        elif key := re.match(r'\s*(?:"[^"]*"|([\w.-]+))\s*=\s*', line):
+            if key[1]:
+                yield Prose(name, row, "name", _words(key[1].replace("-", "_").replace(".", "_")))
             yield Prose(name, row, "text", line[key.end() :].strip('"'))
         elif line.strip() and not line.startswith("["):
             yield Prose(name, row, "text", line)

@@ -74,3 +74,9 @@ def test_migrations_are_skipped_because_their_checksum_forbids_edits() -> None:
     names = {file.name for file in files()}
     assert "0001_engine.sql" not in names
     assert "queue.sql" in names
+
+
+def test_operators_texts_are_read_without_their_keys() -> None:
+    texts = [prose.text for file in files() if file.name == "pt_BR.toml" for prose in read(file)]
+    assert [each for each in texts if '" = "' in each] == []
+    assert len(texts) > 1_000
