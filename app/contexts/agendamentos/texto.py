@@ -94,7 +94,7 @@ def quase(one: str, other: str) -> bool:
     """
     if one == other:
         return True
-    if abs(len(one) - len(other)) > 1:
+    if abs(len(one) - len(other)) > 1 or (len(one) > 2 and one[0] != other[0] and one[-1] != other[-1]):
         return False
     start = next(
         (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))

@@ -124,8 +124,11 @@ _NUMBERS = (
     rf"|[0-9]{{1,13}}\s?-\s?{_LAST}"
     r"|[0-9]+x?"
 )
+# Most alternatives begin with a letter at the start of a word. The first check of each branch skips other characters.
 _TOKEN = re.compile(
     rf"""
+      (?=[0-9(])(?P<number>{_NUMBERS})
+    | (?=[a-z])(?:(?<![a-z])|(?<=[0-9-]x))(?:
       (?P<other>\b(?:cnh|habilita[cç][aã]o|cnpj|t[ií]tulo(?:\s+(?:de\s+)?eleitor)?|ctps|carteira\s+de\s+trabalho|passaporte|pass
         |rn[em]|crnm|certid[aã]o(?:\s+de\s+nascimento)?|crm|coren|crea|oab|cro|crf|telefones?|fone|tel|cel(?:ular)?|whats(?:app)?|zap
         |pis|nis|nit|pasep|matr[ií]cula|prontu[aá]rio|carteirinha|conv[eê]nio|protocolo|dnv|reservista|s[eé]rie|registro|cep)(?![a-zà-ÿ]))
@@ -136,12 +139,10 @@ _TOKEN = re.compile(
         |irm[aã]o?|filh[ao]|m[aã]es|sogr[ao]|madrasta|padrasto|cuidadora?|curadora?)(?![a-zà-ÿ]))
     | (?P<own>\b(?:paciente|pr[oó]pri[ao]|benefici[aá]ri[ao])(?![a-zà-ÿ]))
     | (?P<prefix>(?<![a-z])(?:{_STATES}|m)\s?-?\s?(?=[0-9]{{1,3}}\.[0-9]{{3}}\.[0-9]{{3}}|[0-9]{{6,8}}(?![0-9])))
-    | (?P<issuer>(?:(?<![a-z])|(?<=[0-9-]x)|(?<=[0-9]))(?P<name>{_ISSUERS})
-        (?P<of>(?:\s*+(?:[-/.(]\s*+)?|\s++d[eo]\s++)(?:{_STATES})(?![a-z]))?(?![a-z]))
-    | (?P<number>{_NUMBERS})
+    | (?P<issuer>(?P<name>{_ISSUERS})(?P<of>(?:\s*+(?:[-/.(]\s*+)?|\s++d[eo]\s++)(?:{_STATES})(?![a-z]))?(?![a-z]))
     | (?P<uf>(?<![a-z])(?:{_STATES})(?![a-zà-ÿ]))
     | (?P<secretary>secretaria\s+d[ea]\s+seguran[cç]a\s+p[uú]blica)
-    | (?P<police>pol[ií]cia\s+civil)
+    | (?P<police>pol[ií]cia\s+civil))
     | (?P<pause>[;|\n])
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -150,6 +151,7 @@ _KINDS: Final = {
     "other": Tipo.OUTRO, "cns": Tipo.CNS, "cpf": Tipo.CPF, "rg": Tipo.RG, "else": Tipo.ALHEIO, "own": Tipo.PROPRIO,
     "number": Tipo.NUMERO, "uf": Tipo.UF, "prefix": Tipo.UF, "pause": Tipo.PAUSA,
 }  # fmt: skip
+_SPELT_OUT: Final = {"secretary": "SSP", "police": "PC"}  # issuers that are written in full
 _DATE = re.compile(r"[0-9]{1,2}/[0-9]{1,2}/|.*via$", re.IGNORECASE)
 _TELEPHONE = re.compile(r"\(?[0-9]{2}\)?\s?9?[0-9]{4}-[0-9]{4}")
 _RG_SHAPE = re.compile(r"[0-9]{1,2}\.[0-9]{3}\.[0-9]{3}-?[0-9x]", re.IGNORECASE)
@@ -158,19 +160,18 @@ _RG_SHAPE = re.compile(r"[0-9]{1,2}\.[0-9]{3}\.[0-9]{3}-?[0-9x]", re.IGNORECASE)
 def _tokens(texto: str) -> Iterator[Token]:
     for found in _TOKEN.finditer(texto):
         kind = str(found.lastgroup)
-        if found["issuer"]:
-            yield Token(Tipo.ORGAO, found["name"].upper(), found.end(), found.start())
+        said, (start, end) = found[0], found.span()
+        if kind == "issuer":
+            yield Token(Tipo.ORGAO, found["name"].upper(), end, start)
             if found["of"]:
-                yield Token(Tipo.UF, found["of"][-2:].upper(), found.end(), found.start())
-        elif found["secretary"]:
-            yield Token(Tipo.ORGAO, "SSP", found.end(), found.start())
-        elif found["police"]:
-            yield Token(Tipo.ORGAO, "PC", found.end(), found.start())
-        elif found["prefix"]:
-            letters = re.sub(r"[^a-z]", "", found[0].lower()).upper()
-            yield Token(Tipo.UF, "MG" if letters == "M" else letters, found.end(), found.start())
-        elif not (kind == "number" and _DATE.match(found[0])):
-            yield Token(_KINDS[kind], found[0], found.end(), found.start())
+                yield Token(Tipo.UF, found["of"][-2:].upper(), end, start)
+        elif kind in _SPELT_OUT:
+            yield Token(Tipo.ORGAO, _SPELT_OUT[kind], end, start)
+        elif kind == "prefix":
+            letters = re.sub(r"[^a-z]", "", said.lower()).upper()
+            yield Token(Tipo.UF, "MG" if letters == "M" else letters, end, start)
+        elif not (kind == "number" and _DATE.match(said)):
+            yield Token(_KINDS[kind], said, end, start)
 
 
 class Papel(NamedTuple):
@@ -268,6 +269,12 @@ def _read(tokens: list[Token]) -> Documento:
 def _walk(now: _Estado, tokens: list[Token], place: int) -> None:
     token = tokens[place]
     match token.tipo:
+        case Tipo.NUMERO:
+            following = tokens[place + 1] if place + 1 < len(tokens) else None
+            before = tokens[place - 1] if place else None
+            if before is not None and before.tipo is Tipo.UF and before.end == token.start and not now.esperados:
+                now.esperados.append(Tipo.RG)  # MG-12.345.678
+            _number(now, token.texto, is_theirs=_is_theirs(now, tokens, place), following=following)
         case Tipo.CPF | Tipo.RG | Tipo.CNS | Tipo.OUTRO:
             _label(now, token.tipo, is_next=place > 0 and tokens[place - 1].tipo is Tipo.NUMERO)
         case Tipo.ALHEIO:
@@ -281,12 +288,6 @@ def _walk(now: _Estado, tokens: list[Token], place: int) -> None:
             _issuer(now, orgao=token.texto)
         case Tipo.UF:
             _issuer(now, uf=token.texto[:2].upper())
-        case Tipo.NUMERO:
-            following = tokens[place + 1] if place + 1 < len(tokens) else None
-            before = tokens[place - 1] if place else None
-            if before is not None and before.tipo is Tipo.UF and before.end == token.start and not now.esperados:
-                now.esperados.append(Tipo.RG)  # MG-12.345.678
-            _number(now, token.texto, is_theirs=_is_theirs(now, tokens, place), following=following)
 
 
 def _is_between_label_and_number(tokens: list[Token], place: int) -> bool:

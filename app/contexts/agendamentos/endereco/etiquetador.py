@@ -12,14 +12,17 @@ from struct import Struct
 from typing import Final
 
 from app.contexts.agendamentos.endereco.palavras import (
+    LUGARES,
     TIPOS_DE_CHAVES,
     Chave,
     Forma,
     Palavra,
+    Pesos,
     descrever,
+    fatos_da_palavra,
     forma,
     indice,
-    tracos_da_palavra,
+    indice_das_palavras,
 )
 
 # In order: logradouro, número, complemento, bairro, município, UF, no field
@@ -42,14 +45,14 @@ class _SomasDeChaves(dict[Chave, int]):
     an address) to the sum of the weights of the key's features.
     """
 
-    def __init__(self, packed: Mapping[str, int], tipo: str) -> None:
+    def __init__(self, packed: Pesos) -> None:
         super().__init__()
-        self._features = indice(packed, tipo)
+        self._features = {tipo: indice(packed, tipo) for tipo in TIPOS_DE_CHAVES}
 
     def __missing__(self, key: Chave) -> int:
         if len(self) >= _MOST_KEYS:
             self.clear()
-        self[key] = total = sum([weights.get(facts(key), 0) for facts, weights in self._features])
+        self[key] = total = sum([weights.get(facts(key), 0) for facts, weights in self._features[str(key[0])]])
         return total
 
 
@@ -61,33 +64,34 @@ class _SomasDeFormas(dict[Forma, tuple[list[int], list[str]]]):
     separator between the previous word and this word (``Descricao.juncoes``).
     """
 
-    def __init__(self, packed: Mapping[str, int]) -> None:
+    def __init__(self, packed: Pesos) -> None:
         super().__init__()
-        self._keys = tuple(_SomasDeChaves(packed, tipo) for tipo in TIPOS_DE_CHAVES)
+        self._keys = _SomasDeChaves(packed)
 
     def __missing__(self, shape: Forma) -> tuple[list[int], list[str]]:
         if len(self) >= _MOST_SHAPES:
             self.clear()
         rows, joins = descrever(shape)
-        a, b, c, d = self._keys
-        self[shape] = found = [_ZERO + a[one] + b[two] + c[three] + d[four] for one, two, three, four in rows], joins
+        sum_of = self._keys.__getitem__
+        self[shape] = found = [sum(map(sum_of, keys), _ZERO) for keys in rows], joins
         return found
 
 
-class _SomasDePalavras(dict[str, int]):
-    """Cache of the address tagger, which labels each word of an address. It maps a word of an address to the sum of the
-    weights of the word's features. Each position relative to the labelled word has its own cache.
+class _SomasDePalavras(dict[str, tuple[int, ...]]):
+    """Cache of the address tagger, which labels each word of an address. It maps a word of an address to the sums of
+    the weights of the word's features, one sum for each position relative to the labelled word.
     """
 
-    def __init__(self, packed: Mapping[str, int], lugar: int) -> None:
+    def __init__(self, packed: Pesos) -> None:
         super().__init__()
-        self._packed, self._lugar = packed, lugar
+        self._features = indice_das_palavras(packed)
 
-    def __missing__(self, word: str) -> int:
+    def __missing__(self, word: str) -> tuple[int, ...]:
         if len(self) >= _MOST_KEYS:
             self.clear()
-        self[word] = total = sum([self._packed.get(name, 0) for name in tracos_da_palavra(word, self._lugar)])
-        return total
+        weights = [weights.get(fact) for weights, fact in zip(self._features, fatos_da_palavra(word), strict=False)]
+        self[word] = sums = tuple(map(sum, zip(*filter(None, weights), strict=True))) or (0,) * LUGARES
+        return sums
 
 
 class _Passos(dict[str, tuple[Sequence[int], ...]]):
@@ -106,16 +110,15 @@ class _Passos(dict[str, tuple[Sequence[int], ...]]):
 
 class Etiquetador:
     def __init__(self, pesos: Mapping[str, Sequence[int]]) -> None:
-        packed = {
-            name: sum(value << shift for value, shift in zip(values, _SHIFTS, strict=True))
-            for name, values in pesos.items()
-            if name[0] != "~"
-        }
+        packed: dict[str, dict[str, int]] = {}
+        for name, values in pesos.items():
+            if name[0] != "~":
+                weight = sum(value << shift for value, shift in zip(values, _SHIFTS, strict=True))
+                packed.setdefault(name[:2], {})[name[2:]] = weight
         self._start = pesos.get("~^", _NONE)
         self._moves = _Passos(pesos)
         self._shapes = _SomasDeFormas(packed)
-        # positions: the word itself, the word before, the word after, the second word before, the second word after
-        self._words = tuple(_SomasDePalavras(packed, lugar) for lugar in range(5))
+        self._words = _SomasDePalavras(packed)
 
     def etiquetas(self, lidas: Sequence[Palavra]) -> tuple[str, int]:
         """Return one label per word, and the margin between the score of these labels and the next best score. The
@@ -124,19 +127,13 @@ class Etiquetador:
         if not lidas:
             return "", SURE
         sums, joins = self._shapes[forma(lidas)]
-        words = ["^", "^", *[each.plana for each in lidas], "$", "$"]
-        unpacked, size = _SCORES.unpack, _SCORES.size
-        own, before, behind, far_before, far_behind = self._words
+        sums_of, unpacked, size = self._words, _SCORES.unpack, _SCORES.size
+        first, last = sums_of["^"], sums_of["$"]
+        words = [first, first, *[sums_of[each.plana] for each in lidas], last, last]
         every: list[list[tuple[int, int]]] = []
-        for place, of_shape in enumerate(sums):
-            total = (
-                of_shape
-                + own[words[place + 2]]
-                + before[words[place + 1]]
-                + behind[words[place + 3]]
-                + far_before[words[place]]
-                + far_behind[words[place + 4]]
-            )
+        for i, of_shape in enumerate(sums):
+            # the word itself, the word before, the word after, the second word before, the second word after
+            total = of_shape + words[i + 2][0] + words[i + 1][1] + words[i + 3][2] + words[i][3] + words[i + 4][4]
             scores = unpacked(total.to_bytes(size, "little"))
             least = max(scores) - _FAR
             every.append([each for each in enumerate(scores) if each[1] > least])

@@ -48,6 +48,7 @@ ABREVIADAS: Final = {
     "cel": ("coronel",),
     "dq": ("duque",),
 }
+SHORT: Final = 3  # a shorter or equally long beginning of a word is an abbreviation without a full stop
 _STATE_OF: Final = {plano(name): uf for uf, name in ESTADOS.items()}
 _WORDS = re.compile(r"[^\W_]+\.?")
 
@@ -57,9 +58,15 @@ class Cidade(NamedTuple):
     uf: str
 
 
+class _Conhecida(NamedTuple):
+    lugar: int  # position in the list of municipalities; larger cities come first
+    palavras: tuple[str, ...]
+    cidade: Cidade
+
+
 class _Atlas(NamedTuple):
     by_name: dict[str, tuple[Cidade, ...]]  # nicknames included; larger cities first
-    by_initials: dict[str, list[tuple[tuple[str, ...], Cidade]]]  # keyed by the first letters of all words
+    by_word: dict[str, list[_Conhecida]]  # keyed by each word of the name that has more than three letters
     by_state: dict[tuple[str, int, str], list[tuple[str, Cidade]]]  # keyed by state, number of words and first letter
     larger: frozenset[Cidade]
 
@@ -74,17 +81,18 @@ def _atlas() -> _Atlas:
     lines = (here.parents[1] / "comum" / "municipios.txt").read_text(encoding="utf-8").splitlines()
     every = [Cidade(nome, uf) for uf, *names in (line.split("\t") for line in lines) for nome in names]
     by_name: dict[str, tuple[Cidade, ...]] = {}
-    by_initials: dict[str, list[tuple[tuple[str, ...], Cidade]]] = {}
+    by_word: dict[str, list[_Conhecida]] = {}
     by_state: dict[tuple[str, int, str], list[tuple[str, Cidade]]] = {}
-    for cidade in dict.fromkeys([*larger, *every]):
+    for place, cidade in enumerate(dict.fromkeys([*larger, *every])):
         words = tuple(_plain_words(cidade.nome))
         by_name[" ".join(words)] = (*by_name.get(" ".join(words), ()), cidade)
-        by_initials.setdefault(_initials(words), []).append((words, cidade))
+        for word in {each for each in words if len(each) > SHORT}:
+            by_word.setdefault(word, []).append(_Conhecida(place, words, cidade))
         by_state.setdefault((cidade.uf, len(words), words[0][0]), []).append((" ".join(words), cidade))
     for short, nome in read["apelidos"].items():
         meant = by_name[" ".join(_plain_words(nome))][0]
         by_name[plano(short)] = (meant, *by_name.get(plano(short), ()))
-    return _Atlas(by_name, by_initials, by_state, frozenset(larger))
+    return _Atlas(by_name, by_word, by_state, frozenset(larger))
 
 
 def uf_de(texto: str) -> str | None:
@@ -117,15 +125,19 @@ def cidade_de(texto: str, uf: str | None) -> Cidade | None:
     return _cidade(texto.strip(" .-"), uf)
 
 
-@lru_cache(maxsize=16384)
-def cidades_de(words: tuple[str, ...]) -> tuple[Cidade, ...]:
+def cidades_de(words: Sequence[str]) -> tuple[Cidade, ...]:
     """Return the municipalities that the words in ``words`` name. The words must be in lower case without accents. A
     short form such as "s. caetano do sul" is accepted.
     """
-    found = _atlas().by_name.get(" ".join(word.rstrip(".") for word in words), ())
-    if not found and len(words) > 1 and any(word in ABREVIADAS or word[-1] == "." for word in words):
-        found = _match_abbreviation(words)
+    found = cidades_por_extenso(" ".join([word.rstrip(".") for word in words]))
+    if not found and any(word in ABREVIADAS or word[-1] == "." for word in words):
+        found = cidades_abreviadas(words)
     return found
+
+
+def cidades_por_extenso(nome: str) -> tuple[Cidade, ...]:
+    """Return the municipalities with this full name or nickname, in lower case without accents."""
+    return _atlas().by_name.get(nome, ())
 
 
 def nomes_das_cidades() -> list[tuple[str, ...]]:
@@ -148,35 +160,33 @@ def _cidade(texto: str, uf: str | None) -> Cidade | None:
     words = _plain_words(texto)
     if not words:
         return None
-    exact = _atlas().by_name.get(" ".join(word.rstrip(".") for word in words), ())
-    return _prefer(exact, uf) or _prefer_known(_match_abbreviation(tuple(words)), uf) or _match_mistyped(words, uf)
+    exact = cidades_por_extenso(" ".join([word.rstrip(".") for word in words]))
+    return _prefer(exact, uf) or _prefer_known(cidades_abreviadas(words), uf) or _match_mistyped(words, uf)
 
 
-@lru_cache(maxsize=4096)
-def _match_abbreviation(words: tuple[str, ...]) -> tuple[Cidade, ...]:
+def cidades_abreviadas(words: Sequence[str]) -> tuple[Cidade, ...]:
     """Return the municipalities to which an abbreviation such as "Rib. Preto" may refer. Each word of the abbreviation
     must equal the corresponding word of the full name, be the beginning of that word, or be a usual abbreviation of
     that word. At least one word longer than three letters must be written in full.
     """
-    known = _atlas().by_initials.get(_initials(words), ())
-    return tuple(cidade for name, cidade in known if _abbreviates(words, name))
+    by_word = _atlas().by_word
+    bare = [word.rstrip(".") for word in words]
+    # A long word without a full stop must be a word of the full name, so the rarest such word gives all candidates.
+    whole = [
+        by_word.get(word, ()) for word in words if len(word) > SHORT and word[-1] != "." and word not in ABREVIADAS
+    ]
+    known = min(whole, key=len) if whole else {each for word in bare for each in by_word.get(word, ())}
+    found = [each for each in known if len(each.palavras) == len(words) and _abbreviates(words, bare, each.palavras)]
+    return tuple([each.cidade for each in sorted(found)])
 
 
-def _initials(words: Iterable[str]) -> str:
-    return "".join(word[0] for word in words)
-
-
-def _abbreviates(words: Sequence[str], name: tuple[str, ...]) -> bool:
-    whole = False
-    for word, full in zip(words, name, strict=True):
-        bare = word.rstrip(".")
-        if bare == full:
-            whole = whole or len(full) > 3
-        elif full in ABREVIADAS.get(bare, ()):
-            continue
-        elif not (full.startswith(bare) and (word.endswith(".") or len(bare) <= 3)):
-            return False
-    return whole
+def _abbreviates(words: Sequence[str], bare: Sequence[str], name: Sequence[str]) -> bool:
+    return all(
+        said == full
+        or full in ABREVIADAS.get(said, ())
+        or (full.startswith(said) and (word[-1] == "." or len(said) <= SHORT))
+        for word, said, full in zip(words, bare, name, strict=True)
+    )
 
 
 def _match_mistyped(words: list[str], uf: str | None) -> Cidade | None:

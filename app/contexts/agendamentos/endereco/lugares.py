@@ -1,27 +1,29 @@
 """Find names of municipalities and states among the words of an address."""
 
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache
 from typing import Final, NamedTuple
 
 from app.contexts.agendamentos.endereco.geografia import (
     ABREVIADAS,
     ESTADOS,
+    SHORT,
     TAMBEM_BAIRROS,
     Cidade,
-    cidades_de,
+    cidades_abreviadas,
+    cidades_por_extenso,
     is_larger,
     nomes_das_cidades,
 )
 from app.contexts.agendamentos.texto import plano
 
 _STATES: Final = {
-    **{tuple(plano(name).split()): uf for uf, name in ESTADOS.items()},
-    ("minas",): "MG",
-    ("s", "catarina"): "SC",
-    ("sta", "catarina"): "SC",
+    **{plano(name): uf for uf, name in ESTADOS.items()},
+    "minas": "MG",
+    "s catarina": "SC",
+    "sta catarina": "SC",
 }
-CIDADES_E_ESTADOS: Final = (("sao", "paulo"), ("rio", "de", "janeiro"))
+CIDADES_E_ESTADOS: Final = ("sao paulo", "rio de janeiro")
 _LONGEST: Final = 6  # number of words of the longest name
 _INSIDE: Final = frozenset(["s", "h", "g", "."])  # separators that may occur inside a name
 # Kinds of names, from the weakest to the strongest evidence: ``x`` a municipality of another state than the written
@@ -33,7 +35,9 @@ _KINDS: Final = "xoTELA"
 class _Nome(NamedTuple):
     inicio: int
     fim: int
+    nome: str
     tipo: str
+    cidades: tuple[Cidade, ...]
 
 
 def lugares(planas: Sequence[str], pontos: Sequence[bool], antes: Sequence[str]) -> list[str]:
@@ -44,90 +48,107 @@ def lugares(planas: Sequence[str], pontos: Sequence[bool], antes: Sequence[str])
     ``E`` end, ``S`` single word), a character that describes the text after the name, and ``|`` if a separator precedes
     the name. ``pontos`` says which words end with a full stop.
     """
-    count = len(planas)
-    written = {each.upper() for each in planas if len(each) == 2 and each.upper() in ESTADOS}
-    short = frozenset(written)
+    found = _names(planas, pontos, antes)
+    codes = [""] * len(planas)
+    if not found:
+        return codes
+    short = {each.upper() for each in planas if len(each) == 2} & ESTADOS.keys()
+    written = short | {_STATES[each.nome] for each in found if each.tipo in "DE"}
+    ranks = [-1] * len(planas)
+    for nome in sorted(found, key=lambda each: each.fim - each.inicio) if len(found) > 1 else found:
+        kind, last = nome.tipo, nome.fim - 1
+        if kind == "D":
+            kind = _state_or_city(nome, found, short)
+        elif kind == "?":
+            kind = _kind(nome, written)
+        rank, around = _KINDS.index(kind), _describe_neighbours(nome, planas, antes)
+        for i in range(nome.inicio, nome.fim):
+            if rank >= ranks[i]:
+                place = "S" if nome.inicio == last else "B" if i == nome.inicio else "E" if i == last else "I"
+                codes[i], ranks[i] = f"{kind}{place}{around}", rank
+    return codes
+
+
+def _names(planas: Sequence[str], pontos: Sequence[bool], antes: Sequence[str]) -> list[_Nome]:
+    """Find all names of municipalities and states. ``tipo`` is ``E`` for a state, ``D`` for a name that a state and a
+    city share, and ``?`` for a municipality.
+    """
+    beginnings, words_of_names = _beginnings(), _words_of_names()
+    is_short = [dot or word in ABREVIADAS for word, dot in zip(planas, pontos, strict=True)]
     found: list[_Nome] = []
-    first = _first_words()
     for i, word in enumerate(planas):
-        longest = first.get(word, 0) if not pontos[i] and word not in ABREVIADAS else _LONGEST
+        longest = _LONGEST if is_short[i] else beginnings.get(word, 0)
         if not longest:
             continue
-        for size in range(1, min(longest, count - i) + 1):
-            if size > 1 and antes[i + size - 1] not in _INSIDE:
+        nome, has_short = word, is_short[i]
+        for end in range(i + 1, min(i + longest, len(planas)) + 1):
+            if end > i + 1:
+                following = planas[end - 1]
+                if antes[end - 1] not in _INSIDE or not (is_short[end - 1] or following in words_of_names):
+                    break
+                nome = f"{nome} {following}"
+                has_short = has_short or is_short[end - 1]
+            cities = cidades_por_extenso(nome)
+            if not cities and has_short and end > i + 1:
+                cities = cidades_abreviadas([f"{planas[j]}." if pontos[j] else planas[j] for j in range(i, end)])
+            if nome in _STATES:
+                found.append(_Nome(i, end, nome, "D" if nome in CIDADES_E_ESTADOS else "E", cities))
+            elif cities:
+                found.append(_Nome(i, end, nome, "?", cities))
+            elif end == i + 2 and nome not in beginnings and True not in is_short[i : i + longest]:
                 break
-            words = tuple(planas[i : i + size])
-            if words in _STATES:
-                written.add(_STATES[words])
-                found.append(_Nome(i, i + size, "D" if words in CIDADES_E_ESTADOS else "E"))
-            elif _cities(words, tuple(pontos[i : i + size])):
-                found.append(_Nome(i, i + size, "?"))
-    if not found:
-        return [""] * count
-    best: list[_Nome | None] = [None] * count
-    for nome in sorted(found, key=lambda each: each.fim - each.inicio) if len(found) > 1 else found:
-        words, dots = tuple(planas[nome.inicio : nome.fim]), tuple(pontos[nome.inicio : nome.fim])
-        kind = nome.tipo
-        if kind == "D":
-            kind = _state_or_city(nome, found, planas, short)
-        elif kind == "?":
-            kind = _kind(words, _cities(words, dots), written)
-        named, rank = _Nome(nome.inicio, nome.fim, kind), _KINDS.index(kind)
-        for j in range(nome.inicio, nome.fim):
-            other = best[j]
-            if other is None or rank >= _KINDS.index(other.tipo):
-                best[j] = named
-    return ["" if nome is None else _describe_place(nome, i, planas, antes) for i, nome in enumerate(best)]
+    return found
 
 
-def _kind(words: Sequence[str], cities: Sequence[Cidade], written: set[str]) -> str:
-    if any(each.uf in written for each in cities):
+def _kind(nome: _Nome, written: set[str]) -> str:
+    if any(each.uf in written for each in nome.cidades):
         return "A"
-    if any(map(is_larger, cities)):
-        return "T" if " ".join(words) in TAMBEM_BAIRROS else "L"
+    if any(map(is_larger, nome.cidades)):
+        return "T" if nome.nome in TAMBEM_BAIRROS else "L"
     return "x" if written else "o"
 
 
-def _state_or_city(nome: _Nome, found: Sequence[_Nome], planas: Sequence[str], written: frozenset[str]) -> str:
+def _state_or_city(nome: _Nome, found: Sequence[_Nome], written: set[str]) -> str:
     """Decide whether "São Paulo" or "Rio de Janeiro" names the city or the state, and return the kind of name
     (``_KINDS``). After the name of a city in that state, the name means the state.
     """
-    uf = _STATES[tuple(planas[nome.inicio : nome.fim])]
+    uf = _STATES[nome.nome]
     if uf in written:
         return "A"
     for other in found:
-        if other.inicio > 1 and other.fim <= nome.inicio and other.tipo != "E":
-            cities = _cities(tuple(planas[other.inicio : other.fim]), (False,) * (other.fim - other.inicio))
-            if any(each.uf == uf and (other.fim == nome.inicio or is_larger(each)) for each in cities):
-                return "E"
+        is_before = other.inicio > 1 and other.fim <= nome.inicio and other.tipo != "E"
+        if is_before and any(each.uf == uf and (other.fim == nome.inicio or is_larger(each)) for each in other.cidades):
+            return "E"
     return "L"
 
 
-def _describe_place(nome: _Nome, i: int, planas: Sequence[str], antes: Sequence[str]) -> str:
-    place = "S" if nome.fim - nome.inicio == 1 else "B" if i == nome.inicio else "E" if i == nome.fim - 1 else "I"
+def _describe_neighbours(nome: _Nome, planas: Sequence[str], antes: Sequence[str]) -> str:
+    """Return a character that describes the text after a name, and ``|`` if a separator precedes the name."""
     if nome.fim == len(planas):
         follows = "$"
     elif len(planas[nome.fim]) == 2 and planas[nome.fim].upper() in ESTADOS:
         follows = "u"
     else:
         follows = "w" if antes[nome.fim] in _INSIDE or antes[nome.fim] in "/d?" else ","
-    starts = nome.inicio == 0 or antes[nome.inicio] not in _INSIDE
-    return f"{nome.tipo}{place}{follows}{'|' if starts else ''}"
+    return follows if nome.inicio and antes[nome.inicio] in _INSIDE else f"{follows}|"
 
 
 @cache
-def _first_words() -> dict[str, int]:
-    """Map the first word of every municipality and state to the number of words in the longest name that begins with
-    it.
+def _words_of_names() -> frozenset[str]:
+    """Return all words in the names of municipalities and states, and the beginnings of these words that may be written
+    without a full stop.
+    """
+    words = {word for name in (*_STATES, *map(" ".join, nomes_das_cidades())) for word in name.split(" ")}
+    return frozenset(words | {word[:size] for word in words for size in range(1, SHORT + 1)})
+
+
+@cache
+def _beginnings() -> dict[str, int]:
+    """Map the first word and the first two words of every municipality and state to the number of words in the longest
+    name that begins with them.
     """
     found: dict[str, int] = {}
-    for words in (*_STATES, *nomes_das_cidades()):
-        found[words[0]] = max(found.get(words[0], 0), len(words))
+    for words in (*(name.split(" ") for name in _STATES), *nomes_das_cidades()):
+        for beginning in {words[0], " ".join(words[:2])}:
+            found[beginning] = max(found.get(beginning, 0), len(words))
     return found
-
-
-@lru_cache(maxsize=16384)
-def _cities(words: tuple[str, ...], dots: tuple[bool, ...]) -> tuple[Cidade, ...]:
-    if len(words) == 1 and len(words[0]) < 2:
-        return ()
-    return cidades_de(tuple(f"{word}." if dot else word for word, dot in zip(words, dots, strict=True)))

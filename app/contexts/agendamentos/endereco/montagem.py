@@ -166,7 +166,7 @@ def _find_city(lidas: Sequence[Palavra], labels: list[str]) -> None:
     follows the last one, that neighbourhood becomes the city.
     """
     for start, end in _parts(lidas, "".join(labels), "U"):
-        if tuple(each.plana for each in lidas[start:end]) in CIDADES_E_ESTADOS:
+        if " ".join([each.plana for each in lidas[start:end]]) in CIDADES_E_ESTADOS:
             _move(labels, (start, end), "M")
             return
         places = _parts(lidas, "".join(labels), "B")

@@ -22,6 +22,10 @@ _TOKEN = re.compile(
     r"|[0-9]{1,2}[aA](?=\s+(?i:rua|r|av|avenida|tv|trav|travessa)\b)|[0-9]{1,3}(?:\.[0-9]{3})+(?![0-9])|[0-9]+[ºª°]?"
 )
 _NUMBERS: Final = frozenset(["sn", "n1", "n2", "n3", "n4", "n5"])  # classes of numbers
+# The street types that a word with this number of letters may be, with at most one typing error.
+_TYPES_BY_LENGTH: Final = {
+    length: [each for each in TIPOS_LONGOS if abs(len(each) - length) <= 1] for length in range(6, 10)
+}
 _BRASILIA = re.compile(r"e?q[ns][a-z]|sq[ns]w?")
 _ROMAN = re.compile(r"[ivx]+")
 
@@ -36,6 +40,8 @@ class Palavra(NamedTuple):
 
 
 Chave = tuple[object, ...]
+# The weights by the prefix of the feature's name, which has two characters, and by the rest of that name.
+Pesos = Mapping[str, Mapping[str, int]]
 
 
 class Forma(NamedTuple):
@@ -54,41 +60,63 @@ class Forma(NamedTuple):
 
 
 class Descricao(NamedTuple):
-    """An address in the form that the tagger (``etiquetador``) reads. ``chaves`` has the four keys of each word.
-    ``juncoes`` has each word's join to the previous word: the separator between them, or ``+`` inside the name of a
-    municipality.
+    """An address in the form that the tagger (``etiquetador``) reads. ``chaves`` has the keys of each word, one of each
+    kind. ``juncoes`` has each word's join to the previous word: the separator between them, or ``+`` inside the name of
+    a municipality.
     """
 
-    chaves: list[tuple[Chave, Chave, Chave, Chave]]
+    chaves: list[tuple[Chave, ...]]
     juncoes: list[str]
 
 
-# The features of each kind of key. A feature lists the positions of its facts in the key.
+# The features of each kind of key. A feature lists the positions of its facts in the key. A key has few facts, so that
+# most keys of a new address have already occurred in other addresses.
 _FEATURES: Final[Mapping[str, tuple[tuple[int, ...], ...]]] = {
-    # Facts: class of the second word before, class of the word before, separator before, class, separator after, class
-    # of the word after
-    "v": ((1, 2, 3), (2, 3), (2,), (1, 3), (3, 4, 5), (3, 4), (4,), (4, 5), (0, 1, 3, 5), (0, 1, 3), (1, 3, 5)),
-    # Facts: position in the name of a municipality, class, separator before, separator after, whether a street came
-    # before, whether a number came before, number of segments left, whether the text is one segment, distance in
-    # segments from the street, number of municipalities that follow, how many of these begin a segment, short form of
-    # the position, sign for the text after the name
-    "m": (
-        (0, 1, 2, 3), (0,), (0, 1), (11, 2, 3), (0, 4, 5, 6, 7, 8), (0, 6), (0, 4, 5), (4, 5, 6, 7), (0, 8),
-        (11, 9, 10, 12, 8), (11, 9), (11, 10, 12), (9, 10, 8),
+    # Facts: class of the word before, separator before, class
+    "a": ((0, 1, 2), (1, 2), (1,), (0, 2)),
+    # Facts: class, separator after, class of the word after
+    "b": ((0, 1, 2), (0, 1), (1,), (1, 2)),
+    # Facts: class of the second word before, class of the word before, class, class of the word after
+    "c": ((0, 1, 2, 3), (0, 1, 2), (1, 2, 3)),
+    # Facts: position in the name of a municipality, class, separator before, separator after, short form of the position
+    "d": ((0, 1, 2, 3), (0,), (0, 1), (4, 2, 3)),
+    # Facts: position in the name of a municipality, whether a street came before, whether a number came before, number
+    # of segments left, whether the text is one segment, distance in segments from the street, number of municipalities
+    # that follow, how many of these begin a segment, short form of the position, sign for the text after the name
+    "e": (
+        (0, 1, 2, 3, 4, 5),
+        (0, 3),
+        (0, 1, 2),
+        (1, 2, 3, 4),
+        (0, 5),
+        (8, 6, 7, 9, 5),
+        (8, 6),
+        (8, 7, 9),
+        (6, 7, 5),
     ),
     # Facts: distance in segments from the street, number of segments left, first class of the segment, class, number of
-    # segments, label of the field, the same label without its comma, whether the text has labels, whether a street, a
-    # number, a municipality and a state came before (four facts), separator before
-    "s": (
-        (0, 1, 2, 3, 4), (0, 1), (0, 2), (1, 2), (0, 1, 3), (2, 3), (0, 1, 4), (5, 3, 7), (5,), (5, 7), (6, 3),
-        (8, 9, 10, 11, 3, 12), (8, 9, 3), (8, 9, 10, 11), (8, 9, 12, 3), (10, 11, 3),
+    # segments
+    "f": ((0, 1, 2, 3, 4), (0, 1), (0, 2), (1, 2), (0, 1, 3), (2, 3), (0, 1, 4)),
+    # Facts: class, whether a street, a number, a municipality and a state came before (four facts), separator before,
+    # label of the field, the same label without its comma, whether the text has labels
+    "g": (
+        (1, 2, 3, 4, 0, 5),
+        (1, 2, 0),
+        (1, 2, 3, 4),
+        (1, 2, 5, 0),
+        (3, 4, 0),
+        (6, 0, 8),
+        (6,),
+        (6, 8),
+        (7, 0),
     ),
     # Facts: kind of the segment, position in the segment from its start, position from its end, first class of the
-    # segment, last class of the previous segment, first class of the next segment, length of the segment
-    "k": ((0, 1, 2, 3), (0,), (0, 1, 2), (0, 3), (4, 5, 3, 6), (4, 3), (5, 3), (3, 6), (4, 5)),
-}  # fmt: skip
-
-
+    # segment
+    "h": ((0, 1, 2, 3), (0,), (0, 1, 2), (0, 3)),
+    # Facts: first class of the segment, last class of the previous segment, first class of the next segment, length of
+    # the segment
+    "i": ((1, 2, 0, 3), (1, 0), (2, 0), (0, 3), (1, 2)),
+}
 TIPOS_DE_CHAVES: Final = tuple(_FEATURES)
 # The features as (prefix of the feature's name, positions of its facts). The positions are one higher, because a key
 # begins with its kind.
@@ -96,6 +124,9 @@ _NAMES: Final = {
     kind: [(f"{kind}{place:x}", [each + 1 for each in subset]) for place, subset in enumerate(subsets)]
     for kind, subsets in _FEATURES.items()
 }
+# The features of a word, in the order of ``fatos_da_palavra``: the word, its class, its shape, its end, its beginning.
+_WORD_FEATURES: Final = "wcsfi"
+LUGARES: Final = 5  # number of places of a word relative to the labelled word
 
 
 def palavras(texto: str) -> list[Palavra]:
@@ -158,16 +189,17 @@ def _class(word: str) -> str:
         return known
     if len(word) == 1:
         return "letra"
-    if len(word) > 5 and any(quase(word, full) for full in TIPOS_LONGOS):
+    if len(word) > 5 and any(quase(word, full) for full in _TYPES_BY_LENGTH.get(len(word), ())):
         return "tipo"
     return "brasilia" if _BRASILIA.fullmatch(word) else "romano" if _ROMAN.fullmatch(word) else "p"
 
 
 def forma(lidas: Sequence[Palavra]) -> Forma:
-    before = [*[each.antes for each in lidas], "$"]
-    spans = lugares([each.plana for each in lidas], [each.texto[-1] == "." for each in lidas], before)
+    texts, _, _, plain, classes, separators = zip(*lidas, strict=True)
+    before = (*separators, "$")
+    spans = lugares(plain, [each[-1] == "." for each in texts], before)
     labels = tuple(_labels(lidas, before)) if ":" in before else ()
-    return Forma(tuple([each.classe for each in lidas]), tuple(before), tuple(spans), labels)
+    return Forma(classes, before, tuple(spans), labels)
 
 
 def descrever(forma: Forma) -> Descricao:
@@ -182,13 +214,13 @@ def descrever(forma: Forma) -> Descricao:
     street = _street(classes)
     street_in = 0 if street is None else next(at for at, (_, end) in enumerate(ends) if street <= end)
     number = city = state = walked = False
-    chaves: list[tuple[Chave, Chave, Chave, Chave]] = []
+    chaves: list[tuple[Chave, ...]] = []
     for its, (start, end) in enumerate(ends):
         head, size = classes[start], min(end - start, 4)
         left, most = min(total - its, 4), min(total, 6)
         behind = 9 if street is None else max(-4, min(4, its - street_in))
         few, near, is_one = min(left, 3), max(-3, min(3, behind)), total == 1
-        kind, a, b = _kind(classes, spans, start, end), around[start + 1], around[end + 3]
+        kind, of_segment = _kind(classes, spans, start, end), ("i", head, around[start + 1], around[end + 3], size)
         sep = before[start]
         for i in range(start, end + 1):
             c, after, span, label = classes[i], before[i + 1], spans[i], labels[i]
@@ -196,17 +228,17 @@ def descrever(forma: Forma) -> Descricao:
             far, ahead = i - start if i < start + 3 else 3, end - i if i > end - 3 else 3
             chaves.append(
                 (
-                    ("v", around[i], around[i + 1], sep, c, after, around[i + 3]),
-                    (
-                        "m", span, c, sep, after, walked, number, few, is_one, near, names[i], whole[i], in_name, follows,
-                    ),
-                    (
-                        "s", behind, left, head, c, most, label, label and label.rstrip(","), has_labels, walked, number,
-                        city, state, sep,
-                    ),
-                    ("k", kind, far, ahead, head, a, b, size),
+                    ("a", around[i + 1], sep, c),
+                    ("b", c, after, around[i + 3]),
+                    ("c", around[i], around[i + 1], c, around[i + 3]),
+                    ("d", span, c, sep, after, in_name),
+                    ("e", span, walked, number, few, is_one, near, names[i], whole[i], in_name, follows),
+                    ("f", behind, left, head, c, most),
+                    ("g", c, walked, number, city, state, sep, label, label and label.rstrip(","), has_labels),
+                    ("h", kind, far, ahead, head),
+                    of_segment,
                 )
-            )  # fmt: skip
+            )
             if i == street:
                 walked = True
             if c in _NUMBERS:
@@ -287,16 +319,27 @@ def _later(spans: Sequence[str]) -> tuple[list[int], list[int]]:
     return every_name, every_whole
 
 
-def indice(pesos: Mapping[str, int], tipo: str) -> list[tuple[Callable[[Chave], object], dict[object, int]]]:
+def indice(pesos: Pesos, tipo: str) -> list[tuple[Callable[[Chave], object], dict[object, int]]]:
     """Return the features of one kind of key (a list of facts about a word in an address). Each feature is a pair: a
     function that extracts the feature's facts from a key, and a dictionary with the weight of each combination of
     facts.
     """
     found: list[tuple[Callable[[Chave], object], dict[object, int]]] = []
     for prefix, places in _NAMES[tipo]:
-        named = {name[len(prefix) :]: weight for name, weight in pesos.items() if name.startswith(prefix)}
-        facts = ((tuple(map(_fact, said.split("\t"))), weight) for said, weight in named.items())
+        facts = ((tuple(map(_fact, said.split("\t"))), weight) for said, weight in pesos.get(prefix, {}).items())
         found.append((itemgetter(*places), {each if len(each) > 1 else each[0]: weight for each, weight in facts}))
+    return found
+
+
+def indice_das_palavras(pesos: Pesos) -> list[dict[str, tuple[int, ...]]]:
+    """Return one dictionary for each fact in ``fatos_da_palavra``. It maps each value of the fact to its weights, one
+    for each place relative to the labelled word (``tracos_da_palavra``).
+    """
+    found: list[dict[str, tuple[int, ...]]] = []
+    for letter in _WORD_FEATURES:
+        of_place = [pesos.get(f"{lugar}{letter}", {}) for lugar in range(LUGARES)]
+        values = {value for weights in of_place for value in weights}
+        found.append({value: tuple([weights.get(value, 0) for weights in of_place]) for value in values})
     return found
 
 
@@ -316,18 +359,23 @@ def tracos(chave: Chave) -> Iterator[str]:
         yield prefix + "\t".join([said[each] for each in places])
 
 
+def fatos_da_palavra(word: str) -> tuple[str, ...]:
+    """Return the facts that a word's features use: the word, its class, its shape and, if it is long, its end and its
+    beginning. The signs for the start and the end of an address have only the first fact.
+    """
+    if word in "^$":
+        return (word,)
+    facts = (word, _class(word), _shape(word))
+    return (*facts, word[-4:], word[:3]) if len(word) > 4 else facts
+
+
 def tracos_da_palavra(word: str, lugar: int) -> Iterator[str]:
     """Yield the names of a word's features. ``lugar`` is the word's position relative to the labelled word: 0 the
     labelled word itself, 1 the word before, 2 the word after, 3 the second word before, 4 the second word after.
     """
-    yield f"{lugar}w{word}"
-    if word in "^$":
-        return
-    yield f"{lugar}c{_class(word)}"
-    yield f"{lugar}s{_shape(word)}"
-    if lugar == 0 and len(word) > 4:
-        yield f"0f{word[-4:]}"
-        yield f"0i{word[:3]}"
+    facts = fatos_da_palavra(word)
+    for letter, fact in zip(_WORD_FEATURES, facts if lugar == 0 else facts[:3], strict=False):
+        yield f"{lugar}{letter}{fact}"
 
 
 def _shape(word: str) -> str:
