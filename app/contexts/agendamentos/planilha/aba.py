@@ -23,15 +23,19 @@ from app.contexts.agendamentos.planilha.celulas import (
     data_hora_da,
     dito,
     hora_da,
+    serial_dito,
     telefone_da,
     texto_da,
 )
 from app.contexts.agendamentos.planilha.colunas import (
     LONGEST_TITLE,
     SAMPLE,
+    campo_concorrente,
     campo_escolhido,
     campo_provavel,
     chave_do_titulo,
+    concorda,
+    escolher_coluna,
     forma_de,
     nome_dito,
     palpites,
@@ -76,6 +80,7 @@ HEAVIEST: Final = 1024 * 1024  # maximum number of characters in one batch
 
 SIMPLES: Final = ("nome_paciente", "data", "endereco_completo", "documento_completo")
 COLETA: Final = ("nome_marca", "nome_unidade", "nome_paciente", "data_hora")
+OPTIONAL: Final = frozenset({"hora", "telefone"})  # fields that are also guessed if no required column is missing
 OF_COLETA: Final = frozenset({"nome_marca", "data_hora", "sala", "canal_confirmacao"})
 _ROOM = re.compile(r"[^\W\d_]+(?:\s?-\s?[^\W\d_]+){3}\s?-\s?([^\W\d_].*)")
 _SITUACOES: Final = {plano(each.value): each for each in SituacaoDoAgendamento}
@@ -190,8 +195,8 @@ def cabecalho_de(
     """
     best: Cabecalho | None = None
     for number, linha in enumerate(linhas[:HEADER_WITHIN], start=1):
-        found = _header(number, linha, escolhidas)
-        if _missing(found) and parece_titulos(linha):
+        found = _header(number, linha, escolhidas, linhas[number:])
+        if parece_titulos(linha) and (_missing(found) or not (found.is_coleta or found.colunas.keys() >= OPTIONAL)):
             found = _guess_columns(found, linha, linhas[number:])
         if len(found.colunas) > (1 if best is None else len(best.colunas)):
             best = found
@@ -214,19 +219,21 @@ def _with_day(header: Cabecalho, linhas: Sequence[Sequence[Celula]], aba: str) -
 
 def _guess_columns(header: Cabecalho, linha: Sequence[Celula], below: Sequence[Sequence[Celula]]) -> Cabecalho:
     """Return the header with guessed columns for the fields that no title names. If fewer than three columns are known
-    even then, return the header unchanged.
+    even then, return the header unchanged. If no required column is missing, the content alone suggests no column.
     """
     rows = [row for row in below[: SAMPLE * 2] if _says_something(row)]
-    wanted = [*(SIMPLES if not header.is_coleta else COLETA), "hora", "telefone"]
+    wanted = [*(SIMPLES if not header.is_coleta else COLETA), *OPTIONAL]
     missing = [each for each in wanted if each not in header.colunas]
     found = palpites(linha, rows, missing, set(header.colunas.values()))
+    if not _missing(header):
+        found = [each for each in found if each.campo == campo_provavel(each.titulo) and concorda(each, rows)]
     if len(found) + len(header.colunas) < 3:
         return header
     nomes = {**header.nomes, **{each.campo: each.titulo for each in found}}
     return header._replace(
         colunas=com_partes({**header.colunas, **{each.campo: each.coluna for each in found}}, nomes),
         nomes=nomes,
-        incertas={each.titulo: each.campo for each in found if not each.is_sure},
+        incertas={**header.incertas, **{each.titulo: each.campo for each in found if not each.is_sure}},
     )
 
 
@@ -352,7 +359,7 @@ def _next_header(
     """
     if _is_header_again(lendo.aba.header, linha):
         return None
-    known = _header(number, linha, lendo.aba.escolhidas)
+    known = _header(number, linha, lendo.aba.escolhidas, following)
     titles = sum(isinstance(valor, str) and campo_provavel(valor) is not None for valor in linha)
     found = _guess_columns(known, linha, following if titles > 1 else ())
     if _missing(found._replace(dia=lendo.aba.header.dia)):
@@ -402,25 +409,41 @@ def _sem_hora(lendo: _Lendo, row: "Mapping[str, Json]") -> str:
     return chave if place == 0 else chave_seguinte(chave, place + 1)
 
 
-def _header(number: int, linha: Sequence[Celula], escolhidas: Mapping[str, str] = NENHUMA) -> Cabecalho:
-    colunas: dict[str, int] = {}
-    nomes: dict[str, str] = {}
-    repeated: list[str] = []
+def _header(
+    number: int, linha: Sequence[Celula], escolhidas: Mapping[str, str], abaixo: Sequence[Sequence[Celula]]
+) -> Cabecalho:
+    """Return the header that a row's titles give, as far as the titles are known. ``abaixo`` has the rows below, which
+    decide between several columns for one field.
+    """
+    places: dict[str, list[int]] = {}
+    rivals: dict[str, list[int]] = {}
     for place, valor in enumerate(linha):
-        name = campo_escolhido(valor, escolhidas) if isinstance(valor, str) and len(valor) <= LONGEST_TITLE else None
+        if not isinstance(valor, str) or len(valor) > LONGEST_TITLE:
+            continue
+        name = campo_escolhido(valor, escolhidas)
+        if name is None and (rival := campo_concorrente(valor)) is not None:
+            rivals.setdefault(rival, []).append(place)
         if name is None or (name == "numero_endereco" and not segue_endereco(linha, place)):
             continue
-        if name in colunas:
-            # With two confirmation columns, the second has the time. The first has the date, or date and time.
-            if name == "data_hora_confirmacao" and "hora_confirmacao" not in colunas:
-                colunas["hora_confirmacao"], nomes["hora_confirmacao"] = place, str(valor)
-                continue
-            repeated.append(limpo(str(valor)))
-            continue
-        colunas[name], nomes[name] = place, limpo(str(valor))
-    colunas = com_partes(colunas, nomes)
+        # With two confirmation columns, the second has the time. The first has the date, or date and time.
+        if name == "data_hora_confirmacao" and name in places and "hora_confirmacao" not in places:
+            name = "hora_confirmacao"
+        places.setdefault(name, []).append(place)
+    rows = [row for row in abaixo[: SAMPLE * 2] if _says_something(row)]
+    found = [
+        escolher_coluna(name, [*of_name, *rivals.get(name, ())], linha, rows, escolhidas)
+        for name, of_name in places.items()
+    ]
+    nomes = {each.campo: each.titulo for each in found}
+    colunas = com_partes({each.campo: each.coluna for each in found}, nomes)
+    chosen = {each.coluna for each in found}
     return Cabecalho(
-        number, colunas, nomes, repeated, forma_de(linha) if len(colunas) > 1 or parece_titulos(linha) else ""
+        number,
+        colunas,
+        nomes,
+        [limpo(str(linha[each])) for of_name in places.values() for each in of_name if each not in chosen],
+        forma_de(linha) if len(colunas) > 1 or parece_titulos(linha) else "",
+        {each.titulo: each.campo for each in found if not each.is_sure},
     )
 
 
@@ -505,7 +528,7 @@ def _when(
         if dia is not None and hora is None:
             remark(lendo.avisos, "data_hora", Problema.HORA_ILEGIVEL)
         return None if dia is None else dia.isoformat(), hora
-    dia, beside = data_hora_da(cells.get("data"), since_1904=lendo.since_1904)
+    dia, beside = data_hora_da(serial_dito(cells.get("data")), since_1904=lendo.since_1904)
     if "data" not in cells:
         dia = lendo.dia or header.dia
     hora = hora_da(cells.get("hora")) or (beside if beside != MIDNIGHT else None)

@@ -75,6 +75,7 @@ _AREA_APART = re.compile(
     re.IGNORECASE,
 )
 _HHMM = re.compile(r"([01][0-9]|2[0-3])([0-5][0-9])\s?(?:h|hs|hrs|horas)?\.?")  # 0730
+_SERIAL = re.compile(r"[345][0-9]{4}(?:\.[0-9]+)?")  # days from 1982 to 2064
 _HOUR_ALONE = re.compile(r"([01]?[0-9]|2[0-3])()")
 
 
@@ -160,6 +161,12 @@ def data_da(valor: Celula, *, since_1904: bool = False) -> date | None:
             return _serial(float(valor), since_1904=since_1904)
         case _:
             return _parse_date(plano(limpo(valor)))
+
+
+def serial_dito(valor: Celula) -> Celula:
+    """Return the number in a cell that contains a spreadsheet date as text ("46092"); return any other cell unchanged."""
+    is_serial = isinstance(valor, str) and _SERIAL.fullmatch(valor.strip()) is not None
+    return float(valor) if is_serial and isinstance(valor, str) else valor
 
 
 def hora_da(valor: Celula) -> str | None:

@@ -5,7 +5,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from app.contexts.agendamentos.planilha.celulas import Celula, data_da, dito, hora_da, telefone_da, texto_da
+from app.contexts.agendamentos.planilha.celulas import (
+    Celula,
+    data_da,
+    dito,
+    hora_da,
+    serial_dito,
+    telefone_da,
+    texto_da,
+)
 from app.contexts.agendamentos.planilha.titulos import CABECALHOS, campo_de
 from app.contexts.agendamentos.texto import limpo, plano
 
@@ -36,8 +44,17 @@ _FIELD_WORDS: Final = tuple(
     for field, words in _WORDS
 )
 _OTHER = re.compile(
-    r"(?<![a-z])(?:nasc|mae|pai|medic|convenio|plano|unidade|marca(?![a-z])|cadastro|status|valor|responsav|acompanh|profission|mail|setor"
-    r"|sala|obs|carteir|idade|sexo)"
+    r"(?<![a-z])(?:nasc|d\.?n(?![a-z])|mae|pai|medic|convenio|plano|unidade|marca(?![a-z])|cadastro|status|valor|responsav|acompanh"
+    r"|profission|mail|setor|sala|obs|carteir|idade|sexo|social)"
+)
+# Words in the title of a column with a day or an hour that is not the visit's.
+_OTHER_DAY = re.compile(r"(?<![a-z])(?:pedido|solicit|emiss|validade|retorno|ultim|impress|inclus)")
+# Fields for which a sheet has one column. A second suitable column makes the choice unsure. Several columns with phone
+# numbers, addresses or documents are usual.
+UNIQUE: Final = ("nome_paciente", "data", "hora", "data_hora")
+# Words in the title of a column about the visit or the patient, rather than about the booking or another person.
+_OF_THE_VISIT = re.compile(
+    r"(?<![a-z])(?:consulta|exame|coleta|atend|agend|marcad|visita|pac(?:iente|te)?(?![a-z])|pcte|usuari|cliente|beneficiari)"
 )
 # Short names of fields that a person may write for a column.
 CAMPOS_DITOS: Final[Mapping[str, str]] = {
@@ -59,7 +76,8 @@ def campo_provavel(titulo: str) -> str | None:
     said = plano(limpo(titulo))
     if _OTHER.search(said):
         return None
-    return next((field for field, words in _FIELD_WORDS if re.search(rf"(?<![a-z])(?:{words.pattern})", said)), None)
+    field = next((field for field, words in _FIELD_WORDS if re.search(rf"(?<![a-z])(?:{words.pattern})", said)), None)
+    return None if field in ("data", "hora") and _OTHER_DAY.search(said) else field
 
 
 class Palpite(NamedTuple):
@@ -71,6 +89,45 @@ class Palpite(NamedTuple):
     is_sure: bool
 
 
+def campo_concorrente(titulo: str) -> str | None:
+    """Return the field for which a column with an unknown title competes with a column with a known title: next to a
+    column "Data", a column "DATA DO EXAME" may also have the day of the visit.
+    """
+    campo = campo_provavel(titulo)
+    return campo if campo in UNIQUE and _OF_THE_VISIT.search(plano(titulo)) else None
+
+
+def escolher_coluna(
+    campo: str,
+    lugares: Sequence[int],
+    titulos: Sequence[Celula],
+    abaixo: Sequence[Sequence[Celula]],
+    escolhidas: Mapping[str, str],
+) -> Palpite:
+    """Choose one of the columns whose titles name the same field. A column that a person chose comes first. Otherwise
+    the content decides; among columns with suitable content, a title that names the visit or the patient comes first.
+
+    The choice is unsure if another column would also be suitable and contains something else.
+    """
+    chosen = [each for each in lugares if chave_do_titulo(str(titulos[each])) in escolhidas]
+    fitting = [each for each in lugares if _suits(campo, _cells(abaixo, each))] if campo in UNIQUE else []
+    left = chosen or fitting or lugares
+    best = max(left, key=lambda each: bool(_OF_THE_VISIT.search(plano(str(titulos[each])))))
+    rivals = [each for each in fitting if chave_do_titulo(str(titulos[each])) != chave_do_titulo(str(titulos[best]))]
+    is_sure = bool(chosen) or all(_cells(abaixo, each) == _cells(abaixo, best) for each in rivals)
+    return Palpite(campo, best, limpo(str(titulos[best])), is_sure)
+
+
+def concorda(palpite: Palpite, abaixo: Sequence[Sequence[Celula]]) -> bool:
+    """Return whether the column is empty or its content fits the guessed field."""
+    cells = _cells(abaixo, palpite.coluna)
+    return not cells or _share(palpite.campo, cells) >= AGREES
+
+
+def _suits(campo: str, cells: Sequence[Celula]) -> bool:
+    return bool(cells) and _share(campo, cells) >= AGREES
+
+
 def palpites(
     titulos: Sequence[Celula], abaixo: Sequence[Sequence[Celula]], faltam: Iterable[str], tomadas: set[int]
 ) -> list[Palpite]:
@@ -80,20 +137,22 @@ def palpites(
     found: list[Palpite] = []
     taken = set(tomadas)
     wanted = [field for field, _ in _WORDS if field in set(faltam)]
+    places: dict[str, list[int]] = {}
     for place, titulo in enumerate(titulos):
         field = campo_provavel(titulo) if isinstance(titulo, str) and len(titulo) <= LONGEST_TITLE else None
-        if field == "documento_completo" and (field not in wanted or any(each.campo == field for each in found)):
+        if field == "documento_completo" and (field not in wanted or field in places):
             # The column has another document of the patient, such as the RG next to a CPF.
             which = _ONE_DOCUMENT.search(plano(limpo(str(titulo))))
             if which is not None and place not in taken:
                 found.append(Palpite(which[0], place, limpo(str(titulo)), True))
                 taken.add(place)
             continue
-        if field in wanted and place not in taken and all(each.campo != field for each in found):
-            cells = _cells(abaixo, place)
-            share = _share(field, cells)
-            found.append(Palpite(field, place, limpo(str(titulo)), not cells or share >= AGREES))
-            taken.add(place)
+        if field in wanted and place not in taken:
+            places.setdefault(field, []).append(place)
+    for field, of_field in places.items():
+        likely = escolher_coluna(field, of_field, titulos, abaixo, {})
+        found.append(likely._replace(is_sure=likely.is_sure and concorda(likely, abaixo)))
+        taken.add(likely.coluna)
     for field in wanted:
         if all(each.campo != field for each in found):
             shares = {
@@ -156,12 +215,17 @@ def _is_name(cell: Celula) -> bool:
     )
 
 
+def _is_day(cell: Celula) -> bool:
+    return data_da(cell) is not None and (not isinstance(cell, float | int) or 30_000 < cell < 60_000)
+
+
 _FITS: Final[Mapping[str, Callable[[Celula], bool]]] = {
     "documento_completo": _is_document,
     "telefone": lambda cell: telefone_da(cell) is not None,
     "endereco_completo": _is_address,
     "hora": lambda cell: hora_da(cell) is not None and (data_da(cell) is None or not isinstance(cell, float | int)),
-    "data": lambda cell: data_da(cell) is not None and (not isinstance(cell, float | int) or 30_000 < cell < 60_000),
+    "data": lambda cell: _is_day(serial_dito(cell)),
+    "data_hora": lambda cell: _is_day(serial_dito(cell)),
     "nome_paciente": _is_name,
 }
 

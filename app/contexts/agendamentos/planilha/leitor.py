@@ -15,7 +15,7 @@ import json
 import resource
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from itertools import islice
@@ -136,13 +136,13 @@ def _read_workbook(content: bytes, examined: Examinado, escolhidas: Mapping[str,
         for name in seen:
             if sum(look not in NOTHING for look in looks.values()) == MOST_SHEETS:
                 break
-            top, heights[name] = _top(livro.aba(name)), livro.altura(name)
+            top, heights[name] = livro.topo(name), livro.altura(name)
             looks[name] = aspecto_de(top, has_more=heights[name] > TOP, escolhidas=escolhidas, aba=name)
             if looks[name] is Aspecto.DE_AGENDAMENTOS:
                 headers[name] = cabecalho_conferido(top, escolhidas, name)
         if not headers:
             best = min(looks, key=lambda name: looks[name], default=None)
-            headers = {} if best is None else {best: cabecalho_conferido(_top(livro.aba(best)), escolhidas, best)}
+            headers = {} if best is None else {best: cabecalho_conferido(livro.topo(best), escolhidas, best)}
     except (CalamineError, ValueError, OverflowError):
         raise Recusa(MotivoDaLinha.ILEGIVEL) from None
     if not headers:
@@ -201,18 +201,47 @@ class _Livro:
         end = self.aba(name).end
         return 0 if end is None else end[0] + 1
 
+    def topo(self, name: str) -> list[Sequence[Celula]]:
+        rows = self.aba(name).to_python(skip_empty_area=False, nrows=TOP)
+        return [*_fill_merged((row[:MOST_COLUMNS] for row in rows), self._merged(name))]
+
     def linhas(self, name: str) -> Iterator[Sequence[Celula]]:
         """Yield a sheet's rows, starting at column A. The spreadsheet library begins at the first filled column, so
         this method adds the empty cells before it.
         """
         sheet = self.aba(name)
         left: list[Celula] = [None] * min(sheet.start[1] if sheet.start else 0, MOST_COLUMNS)
-        for row in sheet.iter_rows():
-            yield [*left, *row[: MOST_COLUMNS - len(left)]]
+        rows = ([*left, *row[: MOST_COLUMNS - len(left)]] for row in sheet.iter_rows())
+        yield from _fill_merged(rows, self._merged(name))
+
+    def _merged(self, name: str) -> dict[int, list[tuple[int, int]]]:
+        """Map the first row of each vertically merged cell to its column and its last row. Rows and columns are counted
+        from 0.
+        """
+        found: dict[int, list[tuple[int, int]]] = {}
+        for (top, left), (bottom, _) in self.aba(name).merged_cell_ranges or ():
+            if bottom > top:
+                found.setdefault(top, []).append((left, bottom))
+        return found
 
 
-def _top(sheet: "CalamineSheet") -> list[list[Celula]]:
-    return [[*row[:MOST_COLUMNS]] for row in sheet.to_python(skip_empty_area=False, nrows=TOP)]
+def _fill_merged(
+    rows: Iterable[Sequence[Celula]], merged: Mapping[int, Sequence[tuple[int, int]]]
+) -> Iterator[Sequence[Celula]]:
+    """Yield rows in which a vertically merged cell has its value in each of its rows. A spreadsheet stores the value
+    only in the first of them. Rows without any other value stay empty.
+    """
+    held: dict[int, tuple[Celula, int]] = {}  # value and last row, by column
+    for number, row in enumerate(rows):
+        held = {column: each for column, each in held.items() if each[1] >= number}
+        if held and any(valor not in (None, "") for valor in row):
+            row = [
+                held[place][0] if place in held and valor in (None, "") else valor for place, valor in enumerate(row)
+            ]
+        for column, last in merged.get(number, ()):
+            if column < len(row):
+                held[column] = row[column], last
+        yield row
 
 
 def _limit(memory: int, seconds: int) -> None:

@@ -15,11 +15,11 @@ WITH_A_PATIENT: Final = ("endereco_completo", "documento_completo", "telefone", 
 
 
 def eh_secao(colunas: Mapping[str, int], linha: Sequence[Celula]) -> bool:
-    """Return whether a row only divides the sheet: it has one filled cell, or it shows a total."""
+    """Return whether a row only divides the sheet: it has one cell with a text or a day, or it shows a total."""
     filled = (place for place, valor in enumerate(linha) if dito(valor) is not None)
     first = next(filled, None)
     if first is not None and next(filled, None) is None:
-        return isinstance(linha[first], str)
+        return isinstance(linha[first], str | date)
     name = colunas.get("nome_paciente", len(linha))
     if name >= len(linha) or not _TOTAL.match(plano(texto_da(linha[name])).strip()):
         return False
@@ -28,6 +28,6 @@ def eh_secao(colunas: Mapping[str, int], linha: Sequence[Celula]) -> bool:
 
 
 def dia_dito(linha: Iterable[Celula]) -> date | None:
-    """Return the day that a title or a dividing row names, as in "AGENDA DO DIA 11/03/2026"."""
-    found = [dia for valor in linha if isinstance(valor, str) and (dia := data_da(valor)) is not None]
+    """Return the day that a title or a dividing row names, as in "AGENDA DO DIA 11/03/2026". A number is not a day."""
+    found = [dia for valor in linha if isinstance(valor, str | date) and (dia := data_da(valor)) is not None]
     return found[0] if len(found) == 1 else None

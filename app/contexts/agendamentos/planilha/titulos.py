@@ -41,7 +41,10 @@ CABECALHOS: Final[Mapping[str, tuple[str, ...]]] = {
     "numero_endereco": ("Número", "no", "n", "nr", "num", "nro", "numero da casa", "no casa", "numero do endereco"),
     "complemento": ("Complemento", "compl", "complemento do endereco"),
     "bairro": ("Bairro", "bairro do paciente", "bairro distrito"),
-    "cidade": ("Cidade", "municipio", "cidade do paciente", "municipio de residencia", "cidade de residencia"),
+    "cidade": (
+        "Cidade", "municipio", "cidade do paciente", "municipio de residencia", "cidade de residencia", "cidade uf",
+        "municipio uf",
+    ),
     "uf": ("UF", "estado", "estado uf"),
     "documento_completo": (
         "Documento Completo", "documento", "documento do paciente", "documento s do paciente", "documento s", "cpf rg",
