@@ -125,7 +125,7 @@ def _erros(message: Documento, read: Leitura, fates: Sequence[str]) -> list[str]
     said = documento(read)
     expected, found = por_chave(message), por_chave(said, apelidos=True)
     lines = [f"  category {said['categoria']}, not {message['categoria']}"] * (
-        said["categoria"] != message["categoria"]
+        message["categoria"] not in (None, said["categoria"])
     )
     fate = {id(vaga): each for vaga, each in zip(said["vagas"], fates, strict=True)}
     lines += [

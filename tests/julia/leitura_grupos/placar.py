@@ -55,10 +55,13 @@ class Placar:
     campos: Counter[str] = field(default_factory=Counter)
     mensagens: int = 0
     categorias: int = 0
+    com_categoria: int = 0  # number of messages that are labelled with a category
 
     def somar(self, mensagem: Documento, lida: Documento) -> None:
         self.mensagens += 1
-        self.categorias += lida["categoria"] == mensagem["categoria"]
+        if mensagem["categoria"] is not None:  # the labels of rejected vacancies have no category
+            self.com_categoria += 1
+            self.categorias += lida["categoria"] == mensagem["categoria"]
         self.ofertas[_resultado(mensagem["eh_oferta"], lida["eh_oferta"])] += 1
         expected, found = por_chave(mensagem), por_chave(lida, apelidos=True)
         self.vagas["tp"] += len(expected.keys() & found.keys())
@@ -78,7 +81,7 @@ class Placar:
 
     @property
     def categoria(self) -> float:
-        return self.categorias / self.mensagens
+        return self.categorias / max(1, self.com_categoria)
 
     def campo(self, name: str) -> float:
         """Among the vacancies with a correct key, return the share in which this field is correct too."""

@@ -26,9 +26,11 @@ _CATEGORIAS = tuple(Categoria)
 
 @cache
 def exemplos(autor: str) -> tuple[tuple[tuple[str, ...], int], ...]:
-    """Return the features and the category number of each of the author's messages."""
+    """Return the features and the category number of each of the author's messages that is labelled with a category."""
     found = []
     for each in mensagens(autor):
+        if each["categoria"] is None:
+            continue
         sent = datetime.fromisoformat(each["enviado_em"])
         where = each.get("regiao") or each.get("grupo")
         features = indicios_de(each["texto"], enviado_em=sent, regiao=where, vocabulario=vocabulario())
