@@ -38,6 +38,7 @@ STATUSES: Final = (WAITING, "importada", "rejeitada", "duplicada", "descartada")
 # Number of other vacancies in the list next to the shown vacancy.
 AHEAD: Final = 12
 LEAST_VALUE, MOST_VALUE = 100, 50_000
+THOUSANDS: Final = re.compile(r"[0-9]{1,3}(?:\.[0-9]{3})+")
 HOUR: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 # Reasons for a rejection that an operator can give with one key.
 REASONS: Final = ("nao_e_oferta", "ja_preenchida", "repetida", "dados_errados", "fora_da_area")
@@ -427,8 +428,10 @@ def _hour(name: str, text: str) -> str:
 
 
 def _amount(text: str) -> float:
+    """Parse an amount as people write it: "1800", "1.800", "1.750,50" or "1750.5"."""
+    has_thousands = "," in text or THOUSANDS.fullmatch(text) is not None
     try:
-        value = float(text.replace(".", "").replace(",", ".") if "," in text else text)
+        value = float(text.replace(".", "").replace(",", ".") if has_thousands else text)
     except ValueError:
         value = 0
     if not LEAST_VALUE <= value <= MOST_VALUE:
