@@ -68,12 +68,15 @@ class ColunasAusentes(PlanilhaRecusada):
 
 
 class SemCabecalho(PlanilhaRecusada):
-    sentence = "no row of the spreadsheet looks like a header, which must name {colunas}: correct it and send it again"
+    sentence = (
+        "no row of the spreadsheet looks like a header. Add a row with these titles above the rows of the patients and "
+        "send it again: {colunas}"
+    )
 
 
 class ColunasIncertas(PlanilhaRecusada):
     sentence = (
-        "the titles of the spreadsheet are not all known. Proposed columns: {proposta}. Send it again with one --coluna "
+        "it is unclear which column has which field. Proposed columns: {proposta}. Send it again with one --coluna "
         '"TITLE=FIELD" (API: colunas) for each title; later files with these titles need no --coluna'
     )
 

@@ -38,7 +38,7 @@ FORM_BYTES: Final = 64 * 1024
 MOST_AGAIN: Final = 1000
 COLUMNS_PROPOSED: Final = define(
     "colunas_propostas",
-    "the titles of the spreadsheet are not all known: check the proposed columns below and import it again; later files"
+    "it is unclear which column has which field: check the proposed columns below and import it again; later files"
     " with these titles do not need this",
 )
 TONES: Final[Mapping[str, Tone]] = {

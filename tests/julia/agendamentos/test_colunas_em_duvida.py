@@ -113,6 +113,40 @@ def test_header_over_two_rows_with_merged_cells_is_read() -> None:
     )  # fmt: skip
 
 
+def test_header_over_two_rows_of_a_csv_is_read() -> None:
+    lines = [
+        "DATA;HORA;DADOS DO PACIENTE;;;CONTATO",
+        ";;NOME;CPF;ENDEREÇO;FONE",
+        f"11/03/2026;8h;Pessoa Um;{END[1]};{END[0]};1",
+    ]
+    folha = aberta("\n".join(lines).encode(), "agenda.csv")
+    assert [row["data_agendamento"] for batch in folha.pedacos() for row in batch.linhas] == ["2026-03-11"]
+    assert folha.colunas["DATA"] == "data"
+
+
+def test_title_in_several_lines_is_shown_in_one() -> None:
+    titles: list[Cell] = ["Paciente", "Data\nda\nconsulta", *TITLES]
+    folha = aberta(xlsx([titles, ["Pessoa Um", "11/03/2026", *END]]), "agenda.xlsx")
+    assert folha.colunas["Data da consulta"] == "data"
+
+
+def test_total_below_a_table_whose_first_column_is_not_the_name_divides_the_sheet() -> None:
+    titles: list[Cell] = ["CPF", "Paciente", "Data", "Endereço", "Valor"]
+    rows: list[list[Cell]] = [titles, [END[1], "Pessoa Um", "11/03/2026", END[0], 10], ["TOTAL", None, None, None, 10]]
+    (batch,) = aberta(xlsx(rows), "agenda.xlsx").pedacos()
+    assert (len(batch.linhas), batch.erros) == (1, [])
+    assert [each.problema for each in batch.avisos] == [Problema.SECAO]
+
+
+def test_day_beside_its_label_above_the_header_is_read() -> None:
+    rows: list[list[Cell]] = [
+        ["Unidade:", "Modelo", "Data:", "11/03/2026"], ["Hora", "Paciente", "Endereço", "CPF"], ["8h", "Pessoa Um", *END],
+    ]  # fmt: skip
+    folha = aberta(xlsx(rows), "agenda.xlsx")
+    assert [row["data_agendamento"] for batch in folha.pedacos() for row in batch.linhas] == ["2026-03-11"]
+    assert folha.colunas["11/03/2026"] == "data"
+
+
 def test_date_that_a_spreadsheet_stored_as_a_number_is_read_as_text_too() -> None:
     lines = ["Paciente;Data;Hora;Endereço;Documento", f"Pessoa Um;46092;0,5;{END[0]};{END[1]}"]
     batches = aberta("\n".join(lines).encode(), "agenda.csv").pedacos()

@@ -41,16 +41,18 @@ from app.contexts.agendamentos.planilha.colunas import (
     palpites,
     parece_titulos,
     segue_endereco,
+    titulo_dito,
+    titulos_juntos,
 )
 from app.contexts.agendamentos.planilha.linhas import (
     LONGEST_NAME,
     MOST_AT_ONCE,
-    MOST_REPORTED,
     MotivoDaLinha,
     Pedaco,
     Problema,
     Recusa,
     Reparo,
+    Reparos,
     SituacaoDoAgendamento,
     chave_de,
     chave_seguinte,
@@ -130,23 +132,6 @@ class Aspecto(IntEnum):
     VAZIA = 5
 
 
-class Reparos:
-    """The first problems in a file, up to a limit, and the total number of its problems."""
-
-    def __init__(self) -> None:
-        self.quantos = 0
-        self._first: list[Reparo] = []
-
-    def append(self, reparo: Reparo) -> None:
-        self.quantos += 1
-        if self.quantos <= MOST_REPORTED:
-            self._first.append(reparo)
-
-    def com(self, more: "Reparos") -> "list[Reparo]":
-        both, left = [*self._first, *more._first], self.quantos + more.quantos - MOST_REPORTED
-        return both if left <= 0 else [*both[:MOST_REPORTED], Reparo(None, str(left), Problema.MUITOS)]
-
-
 @dataclass(slots=True)
 class _Lendo:
     since_1904: bool
@@ -196,6 +181,11 @@ def cabecalho_de(
     best: Cabecalho | None = None
     for number, linha in enumerate(linhas[:HEADER_WITHIN], start=1):
         found = _header(number, linha, escolhidas, linhas[number:])
+        both = titulos_juntos(linhas[number - 2], linha) if number > 1 and found.colunas and _missing(found) else None
+        if both is not None and len((known := _header(number, both, escolhidas, linhas[number:])).colunas) > len(
+            found.colunas
+        ):
+            linha, found = both, known
         if parece_titulos(linha) and (_missing(found) or not (found.is_coleta or found.colunas.keys() >= OPTIONAL)):
             found = _guess_columns(found, linha, linhas[number:])
         if len(found.colunas) > (1 if best is None else len(best.colunas)):
@@ -212,7 +202,7 @@ def _with_day(header: Cabecalho, linhas: Sequence[Sequence[Celula]], aba: str) -
     for row in rows:
         dia = dia_dito(row)
         if dia is not None:
-            title = next(limpo(str(valor)) for valor in row if dito(valor) is not None)
+            title = next(titulo_dito(valor) for valor in row if dia_dito([valor]) == dia)
             return header._replace(dia=dia, nomes={**header.nomes, "data": title})
     return header
 
@@ -441,7 +431,7 @@ def _header(
         number,
         colunas,
         nomes,
-        [limpo(str(linha[each])) for of_name in places.values() for each in of_name if each not in chosen],
+        [titulo_dito(linha[each]) for of_name in places.values() for each in of_name if each not in chosen],
         forma_de(linha) if len(colunas) > 1 or parece_titulos(linha) else "",
         {each.titulo: each.campo for each in found if not each.is_sure},
     )

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Final, NamedTuple
 
 from app.contexts.agendamentos.planilha.celulas import (
@@ -115,7 +116,7 @@ def escolher_coluna(
     best = max(left, key=lambda each: bool(_OF_THE_VISIT.search(plano(str(titulos[each])))))
     rivals = [each for each in fitting if chave_do_titulo(str(titulos[each])) != chave_do_titulo(str(titulos[best]))]
     is_sure = bool(chosen) or all(_cells(abaixo, each) == _cells(abaixo, best) for each in rivals)
-    return Palpite(campo, best, limpo(str(titulos[best])), is_sure)
+    return Palpite(campo, best, titulo_dito(titulos[best]), is_sure)
 
 
 def concorda(palpite: Palpite, abaixo: Sequence[Sequence[Celula]]) -> bool:
@@ -144,7 +145,7 @@ def palpites(
             # The column has another document of the patient, such as the RG next to a CPF.
             which = _ONE_DOCUMENT.search(plano(limpo(str(titulo))))
             if which is not None and place not in taken:
-                found.append(Palpite(which[0], place, limpo(str(titulo)), True))
+                found.append(Palpite(which[0], place, titulo_dito(titulo), True))
                 taken.add(place)
             continue
         if field in wanted and place not in taken:
@@ -162,7 +163,7 @@ def palpites(
             }
             best = max(shares, key=lambda place: shares[place], default=None)
             if best is not None and shares[best] >= FITS and dito(titulos[best]):
-                found.append(Palpite(field, best, limpo(texto_da(titulos[best])), False))
+                found.append(Palpite(field, best, titulo_dito(titulos[best]), False))
                 taken.add(best)
     return found
 
@@ -235,6 +236,22 @@ def campo_escolhido(titulo: str, escolhidas: Mapping[str, str]) -> str | None:
     for the title.
     """
     return escolhidas.get(chave_do_titulo(titulo)) or campo_de(titulo)
+
+
+def titulo_dito(valor: Celula) -> str:
+    """Return a title in one line."""
+    return " ".join(limpo(texto_da(valor)).split())
+
+
+def titulos_juntos(acima: Sequence[Celula], linha: Sequence[Celula]) -> list[Celula] | None:
+    """Return the titles of a header that takes two rows: in each column the lower title, or the upper one if there is
+    no lower one. Return None if the upper row is not a row of titles.
+    """
+    above = [valor for valor in acima if dito(valor) is not None]
+    if len(above) < 2 or not all(isinstance(valor, str) and not _DIGIT.search(valor) for valor in above):
+        return None
+    pairs = zip_longest(acima, linha)
+    return [upper if dito(lower) is None else lower for upper, lower in pairs]
 
 
 @lru_cache(maxsize=256)

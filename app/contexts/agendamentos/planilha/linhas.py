@@ -137,6 +137,23 @@ class Reparo:
         return document if self.aba is None else {**document, "aba": self.aba, "acima": self.acima}
 
 
+class Reparos:
+    """The first problems in a file, up to a limit, and the total number of its problems."""
+
+    def __init__(self) -> None:
+        self.quantos = 0
+        self._first: list[Reparo] = []
+
+    def append(self, reparo: Reparo) -> None:
+        self.quantos += 1
+        if self.quantos <= MOST_REPORTED:
+            self._first.append(reparo)
+
+    def com(self, more: "Reparos") -> list[Reparo]:
+        both, left = [*self._first, *more._first], self.quantos + more.quantos - MOST_REPORTED
+        return both if left <= 0 else [*both[:MOST_REPORTED], Reparo(None, str(left), Problema.MUITOS)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pedaco:
     """A batch of rows, with counts of all rows up to line ``ate``. The last batch also has the problems to report.

@@ -21,10 +21,11 @@ def eh_secao(colunas: Mapping[str, int], linha: Sequence[Celula]) -> bool:
     if first is not None and next(filled, None) is None:
         return isinstance(linha[first], str | date)
     name = colunas.get("nome_paciente", len(linha))
-    if name >= len(linha) or not _TOTAL.match(plano(texto_da(linha[name])).strip()):
+    if first is None or name >= len(linha) or (name != first and dito(linha[name]) is not None):
         return False
-    patient = (colunas[field] for field in WITH_A_PATIENT if field in colunas)
-    return not any(dito(linha[place]) is not None for place in patient if place < len(linha))
+    patient = {colunas[field] for field in WITH_A_PATIENT if field in colunas} - {first}
+    is_total = _TOTAL.match(plano(texto_da(linha[first])).strip()) is not None
+    return is_total and not any(dito(linha[place]) is not None for place in patient if place < len(linha))
 
 
 def dia_dito(linha: Iterable[Celula]) -> date | None:
