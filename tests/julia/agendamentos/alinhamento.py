@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from app.contexts.agendamentos.endereco.endereco import preparar
 from app.contexts.agendamentos.endereco.montagem import CAMPOS, campo, campos_de
-from app.contexts.agendamentos.endereco.palavras import Palavra, palavras
+from app.contexts.agendamentos.endereco.palavras import STRONG, Palavra, palavras
 from tests.julia.agendamentos.medir import iguais
 
 LONGEST = 14  # largest number of words of a field
@@ -48,7 +48,8 @@ def _spans(
     digits = "".join(filter(str.isdigit, value))
     for start in range(len(lidas)):
         for end in range(start + 1, min(len(lidas), start + LONGEST) + 1):
-            if labels[end - 1] != "X":
+            is_over = name in ("bairro", "cidade") and end - 1 > start and lidas[end - 1].antes[0] in STRONG
+            if labels[end - 1] != "X" or is_over:  # these fields end at a strong separator
                 break
             if "".join(each for word in lidas[start:end] for each in word.plana if each.isdigit()) != digits:
                 continue  # skip quickly before the words are read

@@ -1,7 +1,7 @@
 """An averaged perceptron over label sequences, for the address tagger. It needs only the standard library."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Self
 
 from app.contexts.agendamentos.endereco.etiquetador import ETIQUETAS
@@ -136,17 +136,26 @@ class Perceptron:
         other.now = self.now
         return other
 
-    def pesos(self, least: float = 0.0) -> dict[str, tuple[int, ...]]:
-        """Return the averaged weights as integers. A feature is omitted if none of its weights is above ``least`` or
-        below the negative of ``least``.
-        """
-        found: dict[str, tuple[int, ...]] = {}
+    def medias(self) -> dict[str, list[float]]:
+        """Return the averaged weights of each feature."""
+        found: dict[str, list[float]] = {}
         for name, at in self.ids.items():
             self._settle(at)
-            values = [value / self.now for value in self.sums[at]]
-            if max(map(abs, values)) > least:
-                found[name] = tuple(round(value * SCALE) for value in values)
+            found[name] = [value / self.now for value in self.sums[at]]
         for name in list(self.moves):
             self._settle_move(name)
-            found[f"~{name}"] = tuple(round(value / self.now * SCALE) for value in self.move_sums[name])
-        return {name: values for name, values in found.items() if any(values)}
+            found[f"~{name}"] = [value / self.now for value in self.move_sums[name]]
+        return found
+
+
+def media(learnt: Sequence[Mapping[str, Sequence[float]]], least: float = 0.0) -> dict[str, tuple[int, ...]]:
+    """Return the mean weights of several perceptrons as integers. A feature of a word is omitted if none of its weights
+    is above ``least`` or below the negative of ``least``.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    for name in {name: None for each in learnt for name in each}:
+        rows = [each[name] for each in learnt if name in each]
+        values = [sum(column) / len(learnt) for column in zip(*rows, strict=True)]
+        if name[0] == "~" or max(map(abs, values)) > least:
+            found[name] = tuple(round(value * SCALE) for value in values)
+    return {name: values for name, values in found.items() if any(values)}

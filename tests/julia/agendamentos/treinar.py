@@ -16,10 +16,11 @@ from app.contexts.agendamentos.planilha.celulas import dito
 from tests.julia.agendamentos.alinhamento import alinhar
 from tests.julia.agendamentos.gerador import gerar
 from tests.julia.agendamentos.medir import autores, linhas_de, rotulo
-from tests.julia.agendamentos.perceptron import Frase, Perceptron
+from tests.julia.agendamentos.perceptron import Frase, Perceptron, media
 
 GERADOS = 14_000
 ROUNDS_OF_GENERATED, ROUNDS_OF_AUTHORS = 2, 3
+SEEDS = (3, 5, 7)  # each seed gives another order of the authors' rows
 LEAST = 3.0  # smaller weights are left out of the file
 
 
@@ -39,14 +40,18 @@ class Escola:
 
     def sem(self, autor: str) -> Etiquetador:
         """Return a tagger that was trained without the rows of one author."""
-        return Etiquetador(self._trained([other for other in autores() if other != autor]).pesos(LEAST))
+        return Etiquetador(self._trained([other for other in autores() if other != autor]))
 
     def com_todos(self) -> dict[str, tuple[int, ...]]:
-        return self._trained(autores()).pesos(LEAST)
+        return self._trained(autores())
 
-    def _trained(self, names: Sequence[str]) -> Perceptron:
+    def _trained(self, names: Sequence[str]) -> dict[str, tuple[int, ...]]:
+        """Return the mean weights of several perceptrons, each of which learnt the rows in another order."""
+        return media([self._learnt(names, seed).medias() for seed in SEEDS], LEAST)
+
+    def _learnt(self, names: Sequence[str], seed: int) -> Perceptron:
         rows: list[Frase] = [each for name in names for each in self._rows[name]]
-        learner, r = self._base.copia(), random.Random(3)
+        learner, r = self._base.copia(), random.Random(seed)
         for _ in range(ROUNDS_OF_AUTHORS):
             batch = rows + r.sample(self._generated, len(rows))
             r.shuffle(batch)

@@ -4,27 +4,35 @@ Edifício Solar.
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from app.contexts.agendamentos.endereco.vocabulario import (
     COM_NOME,
     COM_VALOR,
     COMPLEMENTOS_LONGOS,
     INICIAM_BAIRRO,
+    PROPRIEDADES,
     SEM_VALOR,
+    TIPOS,
+    TIPOS_RURAIS,
 )
 from app.contexts.agendamentos.texto import plano, quase, titulo
 
 _PARTED = re.compile(r"[\s,;:/.&-]*(?:e\s+)?")
 _WORD = re.compile(r"([^\W\d_]+)\s*[.º°]?\s*:?\s*")
 _VALUE = re.compile(
-    r"(?:n\s?[º°o.]\s*)?(?:([0-9]\.[0-9]{3}(?![0-9])|[0-9]{1,5}(?:[-/][0-9]{1,4}(?!\w)|\s?-?\s?[a-z](?![\w'.])|[a-z]?[0-9]{0,3}(?![\w'])))"
+    r"(?:n\s?[º°o.]\s*)?(?:([0-9]{1,4}\se\s[0-9]{1,4}(?!\w)|[0-9]\.[0-9]{3}(?![0-9])|[0-9]{1,5}(?:[-/][0-9]{1,4}(?!\w)|\s?-?\s?(?!(?<=\s)e\s)[a-z](?![\w'.])|[a-z]?[0-9]{0,3}(?![\w'])))"
     r"|([a-z]-?[0-9]{0,4}(?![\w'.])|i{2,3}(?!\w)))",
     re.IGNORECASE,
 )
 _BETWEEN = re.compile(r"[\s.]|(?<=[0-9])-(?=[a-zA-Z])")
 _AT_THE_BACK = re.compile(r"(casa\s+)?(?:[dn]?os\s+)fundos(?!\w)", re.IGNORECASE)
 _FLOOR = re.compile(r"([0-9]{1,2})\s?[ºª°oa]?\.?\s?(?:andar|and|pavimento|pav)\b\.?", re.IGNORECASE)
+
+
+_RURAL: Final = (*PROPRIEDADES, "assentamento", "assent", "vicinal", "vic")
+# Words that a name follows, with their full forms.
+_NAMED: Final = {**{word: full for word in _RURAL if (full := TIPOS.get(word) or TIPOS_RURAIS.get(word))}, **COM_NOME}
 
 
 class Itens(NamedTuple):
@@ -66,9 +74,9 @@ def _item(texto: str, start: int) -> tuple[str, int] | None:
     name = _look_up(plano(word[1]))
     if name in COM_VALOR and (value := _VALUE.match(texto, word.end())) is not None and _is_value(name, value):
         return _spell(COM_VALOR[name], value), value.end()
-    if name in COM_NOME and (named := _name(texto, word.end())) is not None:
+    if name in _NAMED and (named := _name(texto, word.end())) is not None:
         text, end = named
-        return f"{COM_NOME[name]} {titulo(text)}", end
+        return f"{_NAMED[name]} {titulo(text)}", end
     if name in SEM_VALOR and (SEM_VALOR[name] != "Casa" or not texto[word.end() :].strip(" .,-")):
         return SEM_VALOR[name], word.end()
     return None
@@ -91,8 +99,8 @@ def _is_value(name: str, value: "re.Match[str]") -> bool:
 
 
 def _spell(full: str, value: "re.Match[str]") -> str:
-    said = _BETWEEN.sub("", value[1] or value[2]).upper()
-    return f"{full} {said}"
+    said = value[1] or value[2]
+    return f"{full} {said if ' e ' in said else _BETWEEN.sub('', said).upper()}"
 
 
 def _name(texto: str, start: int) -> tuple[str, int] | None:

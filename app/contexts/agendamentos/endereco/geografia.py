@@ -1,7 +1,7 @@
 """Brazil's states with their CEP ranges, and all its municipalities with their abbreviations."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -40,7 +40,13 @@ ABREVIADAS: Final = {
     "s": ("sao", "santo", "santa"),
     "sto": ("santo",),
     "sta": ("santa",),
-    "n": ("nova", "novo"),
+    "n": ("nova", "novo", "nossa"),
+    "sra": ("senhora",),
+    "nsa": ("nossa",),
+    "rib": ("ribeirao",),
+    "f": ("feira",),
+    "j": ("juiz", "joao"),
+    "v": ("vila",),
     "nva": ("nova",),
     "pres": ("presidente",),
     "pte": ("presidente",),
@@ -48,6 +54,7 @@ ABREVIADAS: Final = {
     "cel": ("coronel",),
     "dq": ("duque",),
 }
+PARTICULAS: Final = frozenset(["de", "da", "do", "das", "dos", "e", "d"])
 SHORT: Final = 3  # a shorter or equally long beginning of a word is an abbreviation without a full stop
 _STATE_OF: Final = {plano(name): uf for uf, name in ESTADOS.items()}
 _WORDS = re.compile(r"[^\W_]+\.?")
@@ -60,13 +67,14 @@ class Cidade(NamedTuple):
 
 class _Conhecida(NamedTuple):
     lugar: int  # position in the list of municipalities; larger cities come first
-    palavras: tuple[str, ...]
+    palavras: tuple[str, ...]  # the words of the name, with or without "de", "do" and the like
     cidade: Cidade
 
 
 class _Atlas(NamedTuple):
     by_name: dict[str, tuple[Cidade, ...]]  # nicknames included; larger cities first
-    by_word: dict[str, list[_Conhecida]]  # keyed by each word of the name that has more than three letters
+    # keyed by each word of the name that has more than three letters, the number of words and the first letter
+    by_word: dict[tuple[str, int, str], list[_Conhecida]]
     by_state: dict[tuple[str, int, str], list[tuple[str, Cidade]]]  # keyed by state, number of words and first letter
     larger: frozenset[Cidade]
 
@@ -81,13 +89,14 @@ def _atlas() -> _Atlas:
     lines = (here.parents[1] / "comum" / "municipios.txt").read_text(encoding="utf-8").splitlines()
     every = [Cidade(nome, uf) for uf, *names in (line.split("\t") for line in lines) for nome in names]
     by_name: dict[str, tuple[Cidade, ...]] = {}
-    by_word: dict[str, list[_Conhecida]] = {}
+    by_word: dict[tuple[str, int, str], list[_Conhecida]] = {}
     by_state: dict[tuple[str, int, str], list[tuple[str, Cidade]]] = {}
     for place, cidade in enumerate(dict.fromkeys([*larger, *every])):
         words = tuple(_plain_words(cidade.nome))
         by_name[" ".join(words)] = (*by_name.get(" ".join(words), ()), cidade)
-        for word in {each for each in words if len(each) > SHORT}:
-            by_word.setdefault(word, []).append(_Conhecida(place, words, cidade))
+        for name in {words, tuple(each for each in words if each not in PARTICULAS)}:
+            for word in {each for each in name if len(each) > SHORT}:
+                by_word.setdefault((word, len(name), name[0][0]), []).append(_Conhecida(place, name, cidade))
         by_state.setdefault((cidade.uf, len(words), words[0][0]), []).append((" ".join(words), cidade))
     for short, nome in read["apelidos"].items():
         meant = by_name[" ".join(_plain_words(nome))][0]
@@ -167,26 +176,30 @@ def _cidade(texto: str, uf: str | None) -> Cidade | None:
 def cidades_abreviadas(words: Sequence[str]) -> tuple[Cidade, ...]:
     """Return the municipalities to which an abbreviation such as "Rib. Preto" may refer. Each word of the abbreviation
     must equal the corresponding word of the full name, be the beginning of that word, or be a usual abbreviation of
-    that word. At least one word longer than three letters must be written in full.
+    that word. At least one word longer than three letters must be written in full. Words such as "do" may be missing:
+    "S. J. Rio Preto".
     """
-    by_word = _atlas().by_word
+    by_word, count, initial = _atlas().by_word, len(words), words[0][0]
+    known: Collection[_Conhecida] = ()
+    for word in words:
+        if len(word) > SHORT and word[-1] != "." and word not in ABREVIADAS:
+            # The full name contains a long word without a full stop, so the rarest such word gives all candidates.
+            found = by_word.get((word, count, initial))
+            if found is None:
+                return ()
+            known = found if not known or len(found) < len(known) else known
     bare = [word.rstrip(".") for word in words]
-    # A long word without a full stop must be a word of the full name, so the rarest such word gives all candidates.
-    whole = [
-        by_word.get(word, ()) for word in words if len(word) > SHORT and word[-1] != "." and word not in ABREVIADAS
-    ]
-    known = min(whole, key=len) if whole else {each for word in bare for each in by_word.get(word, ())}
-    found = [each for each in known if len(each.palavras) == len(words) and _abbreviates(words, bare, each.palavras)]
-    return tuple([each.cidade for each in sorted(found)])
+    known = known or {each for word in bare for each in by_word.get((word, count, initial), ())}
+    return tuple([each.cidade for each in sorted(known) if _abbreviates(words, bare, each.palavras)]) if known else ()
 
 
 def _abbreviates(words: Sequence[str], bare: Sequence[str], name: Sequence[str]) -> bool:
-    return all(
-        said == full
-        or full in ABREVIADAS.get(said, ())
-        or (full.startswith(said) and (word[-1] == "." or len(said) <= SHORT))
-        for word, said, full in zip(words, bare, name, strict=True)
-    )
+    for word, said, full in zip(words, bare, name, strict=True):
+        if said == full or full in ABREVIADAS.get(said, ()):
+            continue
+        if not full.startswith(said) or (word[-1] != "." and len(said) > SHORT):
+            return False
+    return True
 
 
 def _match_mistyped(words: list[str], uf: str | None) -> Cidade | None:

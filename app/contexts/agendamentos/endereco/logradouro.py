@@ -15,7 +15,7 @@ _ROAD = re.compile(r"[a-z]{2,3}[\s-]?[0-9]{2,3}(?!\w)", re.IGNORECASE)
 # Brasília has codes instead of street names: SQS 308, QNM 12, SHIS QI 5.
 _BRASILIA = re.compile(
     r"(?:(?:s[hgc][a-z]{1,4}|st[nrs]c?|smp?w|sia|saa|sof|adhemar)\s+)?"
-    r"(?:sq(?:s|n|sw|nw)|[ec]?q(?:[nsr][a-z]{0,2}|[eilrsc]|rsw|ms?w)|c(?:ls|ln|lsw|lrn|rs|sb|nb|sa|na|nm|nd)|s[hgc](?:is|in|cgn|ces|igs|tn|ts|as|an|s|n|lw)"
+    r"(?:sq(?:s|n|sw|nw)|[ec]?q(?:[nsr][a-z]{0,2}|[eilrsc]|rsw|ms?w)|s?c(?:ls|ln|lsw|lrn|rs|rn|sb|nb|sa|na|nm|nd)|s[hgc](?:is|in|cgn|ces|igs|tn|ts|as|an|s|n|lw)"
     r"|ar|ql|qi|qe|qr)\s*[0-9]{1,4}(?:/[0-9]{1,4})?(?![\w/])",
     re.IGNORECASE,
 )

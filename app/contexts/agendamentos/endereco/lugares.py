@@ -24,6 +24,7 @@ _STATES: Final = {
     "sta catarina": "SC",
 }
 CIDADES_E_ESTADOS: Final = ("sao paulo", "rio de janeiro")
+SAINT_OR_NEW: Final = ("s", "n")  # the letters with which the names of many small towns are abbreviated
 _LONGEST: Final = 6  # number of words of the longest name
 _INSIDE: Final = frozenset(["s", "h", "g", "."])  # separators that may occur inside a name
 # Kinds of names, from the weakest to the strongest evidence: ``x`` a municipality of another state than the written
@@ -91,6 +92,8 @@ def _names(planas: Sequence[str], pontos: Sequence[bool], antes: Sequence[str]) 
             cities = cidades_por_extenso(nome)
             if not cities and has_short and end > i + 1:
                 cities = cidades_abreviadas([f"{planas[j]}." if pontos[j] else planas[j] for j in range(i, end)])
+                if len(word) == 1 and word not in SAINT_OR_NEW:  # "V. Nova" is rather a neighbourhood
+                    cities = tuple(filter(is_larger, cities))
             if nome in _STATES:
                 found.append(_Nome(i, end, nome, "D" if nome in CIDADES_E_ESTADOS else "E", cities))
             elif cities:

@@ -11,6 +11,7 @@ from app.contexts.agendamentos.endereco.localidade import bairro_de
 from app.contexts.agendamentos.endereco.logradouro import nome_da_rua
 from app.contexts.agendamentos.endereco.lugares import CIDADES_E_ESTADOS
 from app.contexts.agendamentos.endereco.palavras import STRONG, Palavra
+from app.contexts.agendamentos.endereco.reparos import reparar
 from app.contexts.agendamentos.endereco.vocabulario import CONJUNTOS, S_N
 from app.contexts.agendamentos.texto import titulo
 
@@ -131,9 +132,10 @@ def _separate(lidas: Sequence[Palavra], etiquetas: str) -> str:
     and a housing estate, the housing estate becomes a complement.
     """
     labels = list(etiquetas)
+    reparar(lidas, labels)
     if "C" in labels:
         _keep_values(lidas, labels)
-        etiquetas = "".join(labels)
+    etiquetas = "".join(labels)
     streets = _parts(lidas, etiquetas, "L")
     if len(streets) > 1 and not _is_type(lidas, streets[0]):
         kept = _street(lidas, etiquetas, streets)

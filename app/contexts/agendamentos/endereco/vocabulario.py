@@ -235,7 +235,7 @@ CLASSES: Final = _classes(
         "numero": "um dois tres quatro cinco seis sete oito nove dez onze doze treze quinze vinte primeiro",
         "brasilia": """
             sqs sqn sqsw sqnw qr qi ql qe qs cln cls clsw clrn crs csb cnb csa cna shis shin shcgn shces shigs scs scn sgas
-            sgan smpw sia eqnm eqnn eqs eqn qc ae aos qms qrsw scrn scrs sbs sbn shtn shs shn sclrn hcgn sds qrc ceqn
+            sgan smpw sia eqnm eqnn eqs eqn qc ae aos qms qrsw scrn scrs sbs sbn shtn shs shn sclrn hcgn sds qrc ceqn scln scls
         """,
         "br": "br rodovia rod",
     }
