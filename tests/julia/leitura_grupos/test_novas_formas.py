@@ -284,3 +284,49 @@ def test_day_with_another_weekday_is_doubted(dia: str) -> None:
     [found] = vagas(f"HTN clínico {dia} SN 1.500")
     assert f"{found.data.valor:%d/%m}" == "12/08"
     assert found.confianca <= 0.9
+
+
+@pytest.mark.parametrize(
+    ("texto", "esperadas"),
+    [
+        (
+            "HTN\nsex 07 - 24h\nsáb 08 - 12h noite\ndom 09 - 12h dia\n100 reais a hora",
+            ["08-07 24h 2400", "08-08 noturno 1200", "08-09 diurno 1200"],
+        ),
+        (
+            "HTN\nsábado 08 - 12h (noite) 1.500\ndomingo 09 - 12hs diurnas 1.500",
+            ["08-08 noturno 1500", "08-09 diurno 1500"],
+        ),
+        ("HTN\nqui 13 - 6h manhã\nsex 14 - 6h tarde\n700", ["08-13 manha 700", "08-14 tarde 700"]),
+    ],
+)
+def test_length_behind_a_day_is_not_the_end_of_a_shift(texto: str, esperadas: list[str]) -> None:
+    assert curtas(texto) == esperadas
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN orto, D/N: 12/08, 13/08; D: 14/08; N: 15/08. 12h 1.800",
+        "HTN orto SD: 14/08; SN: 15/08; plantão de 12h 1.800",
+    ],
+)
+def test_length_at_the_end_of_a_line_does_not_move_shifts_to_other_days(texto: str) -> None:
+    assert [each[:7] for each in curtas(texto) if each[:5] in ("08-14", "08-15")] == ["08-14 d", "08-15 n"]
+
+
+@pytest.mark.parametrize("rotulo", ["Horário: 19/07", "horário: 19 / 7", "*Hora:* 19/7", "Turno: 19/07"])
+def test_hours_with_a_slash_behind_a_label(rotulo: str) -> None:
+    assert curtas(f"Local: HTN\nData: sábado 15/08\n{rotulo}\nClínico 1.500") == ["08-15 noturno 1500"]
+
+
+@pytest.mark.parametrize(
+    "fim", ["Pgto: 10/09", "pagamento dia 10/09", "Recebimento em 10/09", "pagto até 10/09", "nota até 10/09"]
+)
+def test_date_of_payment_is_not_a_shift(fim: str) -> None:
+    assert curtas(f"HTN clínico\n12/08 SN 1.500\n{fim}") == ["08-12 noturno 1500"]
+
+
+def test_signs_before_several_days_of_a_line_follow_the_legend() -> None:
+    text = "HTN\n(x) 12/08 SD   ( ) 12/08 SN\n( ) 13/08 SD   (x) 13/08 SN\n(x) preenchido ( ) disponível\n1.500"
+    assert curtas(text) == ["08-12 noturno 1500", "08-13 diurno 1500"]

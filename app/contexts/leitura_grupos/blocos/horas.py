@@ -27,6 +27,12 @@ _SEMANA = r"\b(?:seg|ter|qua|qui|sex|sab|dom)[a-z.-]{0,10}"
 _HORA_DE_BARRA = re.compile(r"/ ?(?:1[3-9]|2[0-4])(?![\d/])")
 _FINS = ("termino", "fim", "final", "saida")
 _QUATRO = re.compile(r"\d{4} ?h")
+# Matches hours with a slash behind a label: "Horário: 19/07".
+_ROTULADAS = re.compile(
+    r"\b(?:horarios?|hora|turno|periodo|plantao)[ *_]{0,3}:[ *_]{0,3}"
+    r"(?P<faixa>(?P<das>0?[1678]|1[389]|20) ?/ ?(?P<ate>0?[178]|1[389]|20))(?![\d/])"
+)
+_ROTULOS = ("hora", "horario", "turno", "periodo", "plantao")
 _SEPARADORES = (";", "|", ">", "→", "\t")
 _DIA_ANTES = re.compile(
     rf"{_SEMANA}[ ,(]{{1,2}}\d{{1,2}}\b(?! ?/)|\b\d{{1,2}}(?: ?/ ?|[.-](?=\d\d))(?P<mes>0?[1-9]|1[0-2])\b"
@@ -61,6 +67,8 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
     plano = inteiro(found)
     if "/" in plano and _HORA_DE_BARRA.search(plano) is not None:
         found = _sem_barras(found)
+    if "/" in plano and contem(plano, _ROTULOS) and _ROTULADAS.search(plano) is not None:
+        found = [_sem_barra_no_rotulo(each) for each in found]
     if contem(plano, _FINS):
         found = _sem_rotulos(found)
     if _ATE.search(plano) is not None:
@@ -98,6 +106,13 @@ def _segue_um_dia(plano: str, pair: re.Match[str]) -> bool:
         return False
     months = [each["mes"] for each in _DIA_ANTES.finditer(before)]
     return any(month is None or int(month) != int(pair["ate"]) for month in months)
+
+
+def _sem_barra_no_rotulo(line: Linha) -> Linha:
+    """Replace the slash in hours behind a label by the sign for a range: "Horário: 19/07" becomes "Horário: 19h-07h"."""
+    for each in reversed([*_ROTULADAS.finditer(line.plano)]):
+        line = line.trocada(*each.span("faixa"), f"{each['das']}h-{each['ate']}h")
+    return line
 
 
 def _sem_rotulos(found: list[Linha]) -> list[Linha]:

@@ -24,6 +24,12 @@ _TURNO = re.compile(
 )
 _DIA = re.compile(r"\d")
 _LIVRE = re.compile(r"\b(?:abert|livre|dispon|vag[ao]|falta|precis)")
+# Matches a day with its shift between two signs: "(x) 05/11 SD   ( ) 05/11 SN".
+_DATADO = re.compile(
+    r" {0,2}(?:[a-zà-ÿ]{3,13}\.? {1,2})?\d{1,2}(?: ?/ ?\d{1,2})?[ :-]{1,3}"
+    r"(?:sd|sn|dia|noite|diurno|noturno|manhã|manha|tarde|[dnmt])\b",
+    re.IGNORECASE,
+)
 _TURNO_DITO = re.compile(
     r"\b(?:sd|sn|dia|noite|diurno|noturno|manha|tarde|cinderela|24 ?h|\d{1,2} ?(?:h|-|as) ?\d|[dn])\b"
 )
@@ -81,7 +87,7 @@ def _aplicada(line: Linha, meanings: dict[str, bool]) -> Linha:
     is_taken = bool(signs) and not any(meanings[_igual(each[0])] for each in signs)
     for place, each in reversed([*enumerate(signs)]):
         end = signs[place + 1].start() if place + 1 < len(signs) else len(line.texto)
-        shift = _TURNO.match(line.texto, each.end(), end)
+        shift = _TURNO.match(line.texto, each.end(), end) or _DATADO.match(line.texto, each.end(), end)
         is_other = not is_taken and not meanings[_igual(each[0])] and shift is not None
         line = _sem(line, each.start(), shift.end() if is_other and shift is not None else each.end())
     return line.com(len(line.texto), " (preenchidos)") if is_taken else line

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from app.contexts.leitura_grupos.marcas.datas import feriados
+from app.contexts.leitura_grupos.marcas.feriados import feriados
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.marca import Preco, entre, linha_de
 from app.contexts.leitura_grupos.tipos import Periodo, VagaLida

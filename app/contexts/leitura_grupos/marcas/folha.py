@@ -13,7 +13,8 @@ from typing import TypeVar
 from app.contexts.leitura_grupos.marcas.ajustes_de_dias import com_datas, sem_excetuados
 from app.contexts.leitura_grupos.marcas.areas import areas, sem_apoio, sem_iniciais_da_cidade
 from app.contexts.leitura_grupos.marcas.contatos import Contato, contatos, fones, ruido
-from app.contexts.leitura_grupos.marcas.datas import Calendario, com_barras, dias_de_feriados, feriados_com_nome
+from app.contexts.leitura_grupos.marcas.datas import Calendario, com_barras
+from app.contexts.leitura_grupos.marcas.feriados import dias_de_feriados, feriados_com_nome
 from app.contexts.leitura_grupos.marcas.horas import espelhadas, turnos
 from app.contexts.leitura_grupos.marcas.lugares import Cidade, cidades, conhecidos, novos
 from app.contexts.leitura_grupos.marcas.lugares_ditos import (

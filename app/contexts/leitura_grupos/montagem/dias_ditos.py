@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.marca import Dias, Marca, entre, linha_de
+from app.contexts.leitura_grupos.texto.texto import contem
 
 _STOP = re.compile(r"[.!?;] ")
 _SINCE = re.compile(r"\ba partir d[eo] (?:dia )?$")
@@ -14,6 +15,12 @@ _SINCE = re.compile(r"\ba partir d[eo] (?:dia )?$")
 _WRITTEN = re.compile(
     r"\b(?:(?:atualizad|postad|enviad|divulgad|publicad)[ao]s?|atualizei|saem|divulgo|posto|mando)(?: (?:so|ate))? $"
 )
+# Matches words before the day of the payment: "pgto: 10/12".
+_PAID = re.compile(
+    r"\b(?:pgto|pagto|pagamentos?|receb(?:e|imento)|repasse|deposito|credito|nota(?: fiscal)?|nf)[ *_]{0,2}:?"
+    r" {0,2}(?:(?:em|no|ate|previsto|para|pra|dia|o|todo) ){0,3}$"
+)
+_PAYS = ("pgto", "pagto", "pagamento", "receb", "repasse", "deposito", "credito", "nota", "nf")
 _DIGIT = re.compile(r"\d")
 _OF_SHIFTS = re.compile(
     r"\b(?:precis|vagas?\b|plant|quem\b|alguem\b|cobr|pass[oa]|abert|descob|falt|urgen|livre|dispon|sobr|escala)"
@@ -28,6 +35,8 @@ def sem_conversa(folha: Folha, days: list[Dias]) -> list[Dias]:
     hoje") is also removed.
     """
     plano = folha.texto.plano
+    if contem(plano, _PAYS):
+        days = [each for each in days if not _PAID.search(plano, max(0, each.inicio - 40), each.inicio)] or days
     days = [
         each
         for each in days

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from itertools import islice, pairwise, takewhile
 
-from app.contexts.leitura_grupos.marcas.datas import feriados
+from app.contexts.leitura_grupos.marcas.feriados import feriados
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.marca import Area, Combinar, Dias, Fechado, Lugar, Marca, Preco, Turno, entre
 from app.contexts.leitura_grupos.montagem.condicoes_de_preco import Regra
@@ -244,7 +244,10 @@ def _repartidos(
     of days, those of each sequence of days, and those after the last one.
     """
     before, behind = pieces[0], pieces[1:]
-    between, last = any(behind[:-1]), bool(behind[-1])
+    between, last = (
+        any(behind[:-1]),
+        any(not isinstance(each, Turno) or each.periodo or each.das for each in behind[-1]),
+    )
     nothing: list[list[Marca]] = [[] for _ in behind]
     leads = all(
         two.inicio - one[-1].fim <= one[0].inicio - run.fim or ";" in plano[run.fim : one[0].inicio]
@@ -252,7 +255,7 @@ def _repartidos(
         if one
     )
     if before and between and not last and leads:
-        return [], [before, *behind[:-1]], []
+        return [], [before, *behind[:-1]], behind[-1]
     is_shift = before and last and isinstance(before[-1], Turno)
     if (
         is_shift

@@ -11,7 +11,7 @@ from itertools import islice, product
 from operator import attrgetter
 from typing import Any, TypeAlias, TypeVar
 
-from app.contexts.leitura_grupos.marcas.datas import feriados
+from app.contexts.leitura_grupos.marcas.feriados import feriados
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.horas import periodo_das_horas, periodo_do_inicio
 from app.contexts.leitura_grupos.marcas.marca import Area, Dia, Lugar, Marca, Turno, entre, linha_de
