@@ -330,3 +330,40 @@ def test_date_of_payment_is_not_a_shift(fim: str) -> None:
 def test_signs_before_several_days_of_a_line_follow_the_legend() -> None:
     text = "HTN\n(x) 12/08 SD   ( ) 12/08 SN\n( ) 13/08 SD   (x) 13/08 SN\n(x) preenchido ( ) disponível\n1.500"
     assert curtas(text) == ["08-12 noturno 1500", "08-13 diurno 1500"]
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN - semana 10 a 16/08\n2ª N\n3ª D\n6ª N\n1.500",
+        "HTN semana que vem\n2a N\n3a D\n6a N\n1.500",
+        "HTN semana de 10/08\n2ª SN\n3ª SD\n6ª SN\n1.500",
+    ],
+)
+def test_short_weekday_before_a_letter(texto: str) -> None:
+    assert curtas(texto) == ["08-10 noturno 1500", "08-11 diurno 1500", "08-14 noturno 1500"]
+
+
+@pytest.mark.parametrize(
+    "texto", ["HTN\n_quarta_ 12 N\n_sábado_ 15 D\n_1.500_", "_HTN_\n_12/08_ qua _SN_\n15/08 _sáb_ SD\n_R$ 1.500_"]
+)
+def test_italics_do_not_hide_words(texto: str) -> None:
+    assert curtas(texto) == ["08-12 noturno 1500", "08-15 diurno 1500"]
+
+
+@pytest.mark.parametrize(
+    "texto", ["HTN 14/08, 12h (D) e 15/08, 12h (N). 1.500", "HTN 14/08 - 12h (D), 15/08 - 12h (N) 1.500"]
+)
+def test_letter_in_brackets_behind_a_length_is_the_shift(texto: str) -> None:
+    assert curtas(texto) == ["08-14 diurno 1500", "08-15 noturno 1500"]
+
+
+@pytest.mark.parametrize("nome", ["Santa Júlia", "Santa Rosália do Norte", "São Gaspar"])
+def test_saint_before_a_town_is_a_place(nome: str) -> None:
+    assert {each.hospital.valor for each in vagas(f"{nome} - Santarém/PA\nclínico\n11/08 SN\n1.500")} == {nome}
+
+
+def test_name_without_capitals_continues_behind_dom() -> None:
+    assert {each.hospital.valor for each in vagas("hospital dom gaspar precisa clinico 11/08 sn 1500")} == {
+        "Hospital Dom Gaspar"
+    }

@@ -43,6 +43,8 @@ _DIA_POR_EXTENSO = re.compile(
 _ATE_OUTRO_DIA = re.compile(
     r"\dh?[ ,)-]{1,3}(?:at[eé]|[aà]s?|fim|t[eé]rmino|final)[ :][^\n]{0,16}\d{1,2}[ ,]", re.IGNORECASE
 )
+# Matches italics: "_quarta_".
+_ITALICO = re.compile(r"(?<![\w_])_(?P<texto>[^\s_](?:[^_\n]{0,80}[^\s_])?)_(?![\w_])")
 _ALGARISMO = re.compile(r"\d")
 # Parts of words. A text that contains none of them cannot match ``_PALAVRAS`` and is not searched.
 _PARTES = ("  ", "Dr", "DR", "....", "dia", "Dia")
@@ -68,6 +70,8 @@ def _tem_layout(fonte: str) -> bool:
 
 def escrito(fonte: str, hoje: date, vocabulario: Vocabulario, blocos: Sequence[Bloco] = BLOCOS) -> Texto:
     """Return the message with its tables and calendars rewritten as lists."""
+    if "_" in fonte:
+        fonte = _ITALICO.sub(r" \g<texto> ", fonte)
     if not _tem_layout(fonte):
         return Texto.de(fonte, vocabulario.grafias)
     before = after = linhas(fonte)

@@ -299,7 +299,7 @@ class _Nomes:
             return True
         if before.texto == "samu" and word.texto == "192":
             return True
-        is_part = cased and word.texto in _PARTS and self._is_upper(word)
+        is_part = word.texto in _PARTS and (self._is_upper(word) if cased else (before.texto, word.texto) == _OF_DOM)
         if not self._is_free(word) or (word.texto in self._ends and not is_part):
             return False
         if between == ". " and before.texto not in _SHORTENED:
@@ -477,7 +477,8 @@ class _Nomes:
         """
         common = palavras_soltas("nao_sao_nomes")
         said = [word.texto for word in words if word.texto not in LINKS]
-        if not said or any(word in self._ends for word in said) or said[0] in common or said[0] in UFS:
+        is_common = said[:1] != ["santa"] or said[1:2] in ([], ["casa"])
+        if not said or any(word in self._ends for word in said) or (is_common and said[0] in common) or said[0] in UFS:
             return False
         return self._vocabulario.especialidades.em(words, 0) is None
 
@@ -531,14 +532,13 @@ class _Nomes:
             if "\n" in self._livre[at:end]:
                 break
             uf = _UF_AFTER.match(self._livre, end)
-            where = (at, end)
             if uf is not None and uf["uf"] in UFS:
                 return replace(
-                    place, cidade=self._title(*self._texto.trecho(at, end)), uf=uf["uf"].upper(), cidade_em=where
+                    place, cidade=self._title(*self._texto.trecho(at, end)), uf=uf["uf"].upper(), cidade_em=(at, end)
                 )
             states = municipios().get(" ".join(word.texto for word in words[:count]), frozenset())
             if states and self._livre[place.fim : at].strip(" *_") and self._is_upper(words[0]):
-                found = replace(place, cidade=self._title(*self._texto.trecho(at, end)), cidade_em=where)
+                found = replace(place, cidade=self._title(*self._texto.trecho(at, end)), cidade_em=(at, end))
         return found
 
     def _escrito(self, start: int, end: int) -> str:
@@ -561,8 +561,8 @@ _SHORTENED = frozenset((
     "h", "hosp", "mat", "sta", "sto", "s", "n", "sra", "nsa", "dr", "dra", "pe", "cel", "gov", "pref", "dep",
     "mons", "mun", "reg", "v", "j", "prof", "mal", "gen", "cap", "ten", "d",
 ))  # fmt: skip
-# Words that end a name unless they are capitalised: "UPA Pôr do Sol", "UPA Setor Noroeste".
-_PARTS = frozenset(("por", "setor", "dom"))
+# Words that end a name unless they are capitalised: "UPA Setor Noroeste".
+_PARTS, _OF_DOM = frozenset(("por", "setor", "dom")), ("hospital", "dom")
 _SANTOS = frozenset(("santa", "santo", "sao", "nossa", "dom", "dona", "padre"))
 # Towns that are also parts of the names of saints: "Nossa Senhora de Fátima".
 _EPITHETS = frozenset(
