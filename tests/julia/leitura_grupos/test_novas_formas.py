@@ -367,3 +367,48 @@ def test_name_without_capitals_continues_behind_dom() -> None:
     assert {each.hospital.valor for each in vagas("hospital dom gaspar precisa clinico 11/08 sn 1500")} == {
         "Hospital Dom Gaspar"
     }
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN agosto\nD: 12, 13*, 14\nN: 15*, 16\n(* já coberto)\n1.500",
+        "HTN\n12/08 SD\n13/08 SD*\n14/08 SD\n15/08 SN*\n16/08 SN\n* preenchido\n1.500",
+        "HTN\n12/08 SD\n14/08 SD\n15/08* SN\n16/08 SN\n*= fechado\n1.500",
+    ],
+)
+def test_note_says_that_days_with_an_asterisk_are_taken(texto: str) -> None:
+    assert curtas(texto) == ["08-12 diurno 1500", "08-14 diurno 1500", "08-16 noturno 1500"]
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN agosto\n11 ter: N\n12 qua: -\n13 qui: D\n1.500",
+        "HTN\nter 11/08 N\nqua 12/08 -\nqui 13/08 D\n1.500",
+        "HTN\n11/08 (ter): SN\n12/08 (qua): ---\n13/08 (qui): SD\n1.500",
+    ],
+)
+def test_dash_in_place_of_a_shift_means_that_the_day_is_taken(texto: str) -> None:
+    assert curtas(texto) == ["08-11 noturno 1500", "08-13 diurno 1500"]
+
+
+def test_taken_day_below_a_shift_leaves_the_other_shift_open() -> None:
+    text = "HTN\n07h-19h:\n12/08 - preciso\n13/08 - Marcos\n19h-07h:\n12/08 - Júlia\n13/08 - preciso\n1.500"
+    assert curtas(text) == ["08-12 diurno 1500", "08-13 noturno 1500"]
+
+
+def test_clinic_is_a_column_next_to_other_specialities() -> None:
+    text = "HTN\n           Clínica   UTI\n12/08 SD      1        0\n12/08 SN      0        1\n13/08 SD      2        0\n1.500"
+    assert inteiras(text) == [
+        f"{H} | {CM} | 08-12 diurno 1500",
+        f"{H} | {CM} | 08-13 diurno 1500",
+        f"{H} | {UTI} | 08-12 noturno 1500",
+    ]
+
+
+@pytest.mark.parametrize(
+    "texto", ["HTN\n5ª 13 SN\n6ª 14 SD\n1.500", "HTN\n5ª 13/08 SN\n6ª 14/08 SD\n1.500", "HTN 5ª 13 N, 6ª 14 D. 1.500"]
+)
+def test_short_weekday_before_a_day(texto: str) -> None:
+    assert curtas(texto) == ["08-13 noturno 1500", "08-14 diurno 1500"]

@@ -30,6 +30,13 @@ _DATADO = re.compile(
     r"(?:sd|sn|dia|noite|diurno|noturno|manhã|manha|tarde|[dnmt])\b",
     re.IGNORECASE,
 )
+# Matches a note about an asterisk, and a day or a shift with one. A number between two asterisks is bold.
+_NOTA = re.compile(r"[(\[]?\*{1,2} ?[=:-]? ?(?P<frase>[a-z][^*\n]{2,40})")
+_COM_ASTERISCO = re.compile(
+    r"(?:(?:, ?| e )?(?<![*\d/])(?P<dia>\d{1,2}(?:/\d{1,2})?)|(?<![*\w])(?:SD|SN|[DN]))\*{1,2}(?![*\w])"
+)
+_NUMERO = re.compile(r"\d{1,2}(?:/\d{1,2})?\b")
+_COM_LETRAS = re.compile(r"\b(?:sd|sn|[dn])\b")
 _TURNO_DITO = re.compile(
     r"\b(?:sd|sn|dia|noite|diurno|noturno|manha|tarde|cinderela|24 ?h|\d{1,2} ?(?:h|-|as) ?\d|[dn])\b"
 )
@@ -40,6 +47,7 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
     open shifts, the lines stay unchanged. A legend that explains only a sign for taken shifts applies if another line with
     a day lacks this sign.
     """
+    found = _sem_asteriscos(found)
     if _INICIO.search(letras(found)) is None:
         return found
     meanings: dict[str, bool] = {}
@@ -59,6 +67,30 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
     if True not in meanings.values() and not _ha_outra(found, legends, meanings):
         return found
     return [line if place in legends else _aplicada(line, meanings) for place, line in enumerate(found)]
+
+
+def _sem_asteriscos(found: list[Linha]) -> list[Linha]:
+    """Remove the days with an asterisk if a note says that it marks taken shifts: "14, 21*, 28" with "(* já coberto)"."""
+    notes = [place for place, line in enumerate(found) if "*" in line.texto and _is_note(line)]
+    if not notes:
+        return found
+    result = []
+    for place, line in enumerate(found):
+        days = [] if place in notes else [*_COM_ASTERISCO.finditer(line.texto)]
+        if len(days) == 1 and len((_NUMERO if days[0]["dia"] else _COM_LETRAS).findall(line.plano)) < 2:
+            result.append(line.com(len(line.texto), " (preenchido)"))
+            continue
+        for each in reversed(days):
+            line = _sem(line, *each.span())
+            if line.texto.startswith(", ", each.start()) and not line.texto[: each.start()].rstrip()[-1:].isdigit():
+                line = _sem(line, each.start(), each.start() + 2)
+        result.append(line)
+    return result
+
+
+def _is_note(line: Linha) -> bool:
+    note = _NOTA.fullmatch(line.plano.strip())
+    return note is not None and estado(note["frase"].strip(" )*.!")) is Tipo.FECHADA
 
 
 def _ha_outra(found: list[Linha], legends: set[int], meanings: dict[str, bool]) -> bool:

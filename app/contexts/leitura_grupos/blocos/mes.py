@@ -25,7 +25,7 @@ _FAIXA = re.compile(
     r"|e) ?(?P<ate>\d{1,2})(?: ?/ ?(?P<ma>\d{1,2})(?:/(?:20)?\d\d)?)?(?![\d/h:])"
 )
 _SEMANA_DE = re.compile(r"\bsemana (?:de |do dia |dia )?(?P<d>\d{1,2}) ?/ ?(?P<m>\d{1,2})(?!\d)")
-_WD = r"(?:segunda|terca|quarta|quinta|sexta|sabado|domingo|seg|ter|qua|qui|sex|sab|dom)(?:[- ]?feira)?\b\.?"
+_WD = r"(?:segunda|terca|quarta|quinta|sexta|sabado|domingo|seg|ter|qua|qui|sex|sab|dom|[2-6]a)(?:[- ]?feira)?\b\.?"
 _N = r"(?:0?[1-9]|[12]\d|3[01])(?!\d|[/.:]\d|[.,]\d|h|k| ?h\b| ?mil\b| ?(?:vagas?|plant|medic|clinic|pediatr|reais|x ))"
 _LISTA = rf"{_N}(?:(?: {{0,2}}[,/;+&] {{0,2}}(?:e )?| e | a | ate | ) ?{_N}){{0,40}}"
 _TURNO = (

@@ -14,6 +14,12 @@ LONGA = 160
 TOMADA = " (preenchido)"
 _ULTIMA = re.compile(r"^.*(?:\s[-–—>=]{1,2}\s*|[;:|→\t]\s*)(?P<fim>[^;:|→\t\n]{0,40})$")
 _PREENCHIDA = re.compile(r"(?:ja )?(?:complet[ao]s?|lotad[ao]s?|chei[ao]s?|ok|nada|nenhum[a]?|sem vagas?)")
+# Matches a row with a day and a dash instead of a shift: "qua 11: -".
+_SO_TRACO = re.compile(
+    r"[^\w\n]{0,6}(?:dia )?(?:\d{1,2}(?:/\d{1,2})?|[a-z-]{3,13})(?:[ ,.(]{1,3}(?:\d{1,2}(?:/\d{1,2})?|[a-z-]{3,13}))?\)?"
+    r"(?: ?: ?| {1,3})-{1,3}"
+)
+_COM_TURNO = re.compile(r"\d ?(?:\(?[a-z-]{3,13}\)?)?[ :(-]{1,3}(?:s[dn]|[dnmt]|diurno|noturno|manha|tarde|noite)\b")
 _NOME = re.compile(r"(?:[Dd]ra?\.? )?[A-ZÀ-Ý][a-zà-ÿ]{2,}(?: (?:d[aeo]s? )?[A-ZÀ-Ý][a-zà-ÿ]+){0,3}")
 # Faster patterns. A text without a match of ``_SINAIS`` cannot match ``_ULTIMA``. A text without the start of a name
 # cannot match ``_NOME``.
@@ -44,9 +50,17 @@ def _com_palavras(found: list[Linha], ends: list[re.Match[str] | None]) -> list[
     ends with other content.
     """
     taken = [
-        each is not None and _PREENCHIDA.fullmatch(dobrado(each["fim"]).strip(" *_.!")) is not None for each in ends
+        each is not None
+        and (_PREENCHIDA.fullmatch(dobrado(each["fim"]).strip(" *_.!")) or _SO_TRACO.fullmatch(line.plano.strip()))
+        is not None
+        for each, line in zip(ends, found, strict=True)
     ]
-    if True not in taken or all(taken[place] for place, each in enumerate(ends) if each is not None):
+    others = [
+        line
+        for place, line in enumerate(found)
+        if not taken[place] and (ends[place] is not None or _COM_TURNO.search(line.plano) is not None)
+    ]
+    if True not in taken or not others:
         return found
     return [each.com(len(each.texto), TOMADA) if taken[place] else each for place, each in enumerate(found)]
 

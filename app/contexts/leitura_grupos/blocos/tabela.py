@@ -191,7 +191,13 @@ def _cabeca(row: Fila) -> Cabeca | None:
             for place in [at for at in labels if at and cells[at].tipo is Tipo.TURNO]:
                 axes[place] = cells[place]
                 labels.pop(place)
-        return Cabeca(row, labels, axes)
+        # "clínica" is a speciality next to "pediatria" and "UTI", and otherwise a label.
+        for place in (
+            [at for at in labels if cells[at].inicio and cells[at].tipo is Tipo.AREA] if kinds == {Tipo.AREA} else ()
+        ):
+            axes[place] = cells[place]
+            labels.pop(place)
+        return Cabeca(row, labels, dict(sorted(axes.items())))
     if len(labels) > 1 and len(labels) >= len(cells) - 1 - (cells[0].tipo in (Tipo.MES, Tipo.VAZIA)):
         return Cabeca(row, labels, {})
     return None

@@ -20,7 +20,8 @@ _SEMANA = {"seg": 0, "ter": 1, "qua": 2, "qui": 3, "sex": 4, "sab": 5, "dom": 6}
 _MES = rf"{MES}\b"
 _WD = (
     r"(?:(?:segunda|terca|quarta|quinta|sexta)s?(?: {0,2}-? {0,2}feiras?)?\b|sabad(?:o|ao)s?\b|domingo?s?\b"
-    r"|[2-6]\.?a(?: {0,2}-? {0,2}feiras?\b|s?f\b|(?=:? {1,4}(?:[dnmt]|sd|sn|manha|tarde|noite|diurno|noturno)\b))"
+    r"|[2-6]\.?a(?: {0,2}-? {0,2}feiras?\b|s?f\b|(?=:? {1,4}(?:[dnmt]|sd|sn|manha|tarde|noite|diurno|noturno)\b)"
+    r"|(?= {1,2}(?:0[1-9]|[12]\d|3[01])\b(?! ?[h:])))"
     r"|(?:seg|ter|qua|qui|sex|sab|dom)\b\.?)"
 )
 # Words and numbers that begin days. The pattern begins with a set of characters, because a search for a set is much
@@ -28,7 +29,8 @@ _WD = (
 _START = re.compile(
     r"[\dadfhqst](?:(?<![\w$].)(?:(?:(?<=s)egunda|(?<=t)erca|(?<=q)uarta|(?<=q)uinta|(?<=s)exta)s?(?: {0,2}-? {0,2}feiras?)?\b"
     r"|(?<=s)abad(?:o|ao)s?\b|(?<=d)omingo?s?\b"
-    r"|(?<=[2-6])\.?a(?: {0,2}-? {0,2}feiras?\b|s?f\b|(?=:? {1,4}(?:[dnmt]|sd|sn|manha|tarde|noite|diurno|noturno)\b))"
+    r"|(?<=[2-6])\.?a(?: {0,2}-? {0,2}feiras?\b|s?f\b|(?=:? {1,4}(?:[dnmt]|sd|sn|manha|tarde|noite|diurno|noturno)\b)"
+    r"|(?= {1,2}(?:0[1-9]|[12]\d|3[01])\b(?! ?[h:])))"
     r"|(?:(?<=s)e[gx]|(?<=t)er|(?<=q)u[ai]|(?<=s)ab|(?<=d)om)\b\.?|(?<=d)ias?\b)"
     r"|(?<=\d)(?<![\w.,$:/-].)\d?(?=o? {0,2}(?:[/.,;e&+(a✔✅☑-]|o |de "
     r"|p(?:ara|ra|/) |[jfmsond]|(?:ter|qua|qui)(?:\b|ca|rta|nta)| ?\d{1,2} (?:e |\d{1,2} (?:e |\d))))"
@@ -37,7 +39,7 @@ _START = re.compile(
 )
 _ELEMENT = re.compile(
     rf"(?:(?P<antes>{_WD})[ ,(:.*_-]{{0,4}})?(?P<dia>dias? {{0,2}}:? {{0,2}})?(?P<d>\d{{1,2}})(?!\d)(?:(?<=\b1)o)?"
-    r"(?!o\b|a:? {1,4}(?:[dnmt]|s[dn]|manha|tarde|noite|diurno|noturno)\b)(?:"
+    r"(?!o\b|a:? {1,4}(?:[dnmt]|s[dn]|manha|tarde|noite|diurno|noturno)\b|a {1,2}(?:0[1-9]|[12]\d|3[01])\b)(?:"
     r" {0,2}/ {0,2}(?P<m>\d{1,2})(?: {0,2}/ {0,2}(?P<a>\d{4}|\d{2})(?!\d|[h:]| {1,2}h| ?- ?\d))?(?![\d/])"
     r"|\.(?P<mp>[01]\d)(?:\.(?P<ap>\d{4}|\d{2}))?(?!\d| {0,2}(?:mil|k)\b)"
     r"|-(?P<mt>[01]?\d)-(?P<at>\d{4}|\d{2})(?!\d)"

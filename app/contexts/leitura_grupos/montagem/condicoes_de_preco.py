@@ -129,7 +129,7 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
     for each in days:
         if not each.solto:
             kept.append(each)
-        elif _is_named_twice(each, days):
+        elif _is_named_twice(folha.livre, each, days):
             continue
         elif has_dates and (closed := dia_fechado(folha, each, days)) is not None:
             kept.append(closed)
@@ -164,10 +164,10 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
     return found, kept
 
 
-def _is_named_twice(each: Dias, days: Sequence[Dias]) -> bool:
+def _is_named_twice(plano: str, each: Dias, days: Sequence[Dias]) -> bool:
     """Return whether a weekday only repeats the day next to it: "hoje segunda", "amanhã, terça"."""
-    near = (run for run in days if not run.solto and len(run.dias) == 1 and -3 < each.inicio - run.fim < 4)
-    return any(run.dias[0].data.weekday() in each.semana for run in near)
+    near = (run for run in days if not run.solto and len(run.dias) == 1 and 0 <= each.inicio - run.fim < 4)
+    return any(run.dias[0].data.weekday() in each.semana and "\n" not in plano[run.fim : each.inicio] for run in near)
 
 
 def _presos(folha: Folha, candidates: Sequence[Marca]) -> dict[int, list[Marca]]:

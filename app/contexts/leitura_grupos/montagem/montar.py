@@ -352,12 +352,16 @@ class _Montador:
             if any(self._fechamentos.fecha_o_dia(mark) for mark in self._blocos[place].fechados)
             for where in self._lugares(place)
             for day in self._dias(self._blocos[place])
-            for period in self._periodos(self._blocos[place])
+            for period in self._periodos(place)
         )
 
-    def _periodos(self, block: Bloco) -> Sequence[Periodo | None]:
+    def _periodos(self, place: int) -> Sequence[Periodo | None]:
         """Return the periods of the shifts in a block of the message. None stands for the whole day."""
-        return [each.periodo for each in self._distintos(block.turnos)] if block.turnos else (None,)
+        if self._blocos[place].turnos:
+            return [each.periodo for each in self._distintos(self._blocos[place].turnos)]
+        above = self._onde_turnos.bloco(place)
+        is_heading = above is not None and above < place and self._blocos[above].dias is None
+        return [each.periodo for each in self._distintos(self._onde_turnos.de(place))] if is_heading else (None,)
 
     # A single vacancy.
 
