@@ -184,6 +184,7 @@ def test_name_that_continues_is_another_place(nome: str) -> None:
         ("HTN\nqua 12/08 (D)\nsáb 15/08 (D) e (N)\n1.500", ["08-12 d", "08-15 d", "08-15 n"]),
         ("HTN agosto\n12/08 SN (2)\n15/08 SD (1)\n1.500", ["08-12 n", "08-15 d"]),
         ("HTN\n12/8 - n\n15/8 - d, n\n1.500", ["08-12 n", "08-15 d", "08-15 n"]),
+        ("HTN uti 12/08 n, 15/08 d; 1.500", ["08-12 n", "08-15 d"]),
     ],
 )
 def test_short_notations_of_days_with_their_shifts(texto: str, esperadas: list[str]) -> None:
@@ -412,3 +413,23 @@ def test_clinic_is_a_column_next_to_other_specialities() -> None:
 )
 def test_short_weekday_before_a_day(texto: str) -> None:
     assert curtas(texto) == ["08-13 noturno 1500", "08-14 diurno 1500"]
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN, 3 plantões clínicos por 4.500 o pacote: 12/08 SN, 13/08 SN, 14/08 SN",
+        "HTN clínico 15/08 SD e 16/08 SD, 3.000 o fim de semana",
+        "HTN clínico\n12/08 SN\n13/08 SN\ncombo 3.000",
+        "HTN clínico 12/08 SN, 13/08 SN, 14/08 SN, 4.500",
+    ],
+)
+def test_price_that_may_be_the_sum_of_several_shifts_is_doubted(texto: str) -> None:
+    found = vagas(texto)
+    assert found
+    assert all(each.confianca <= 0.9 for each in found)
+
+
+def test_time_of_a_copied_message_is_not_a_shift() -> None:
+    text = "[03/08 08:12] Fulana Escalas: HTN clínico 12/08 SN 1.500\n[03/08/2026, 08:13:01] Fulana Escalas: e 13/08 SD 1.500"
+    assert curtas(text) == ["08-12 noturno 1500", "08-13 diurno 1500"]

@@ -66,6 +66,7 @@ def contraditorias(folha: Folha, vagas: Sequence[VagaLida]) -> frozenset[int]:
     - The vacancy's line has a word for a taken shift that no rule matched.
     - The vacancy is at the second of two alternative places.
     - The weekday next to the number of the vacancy's day is another one, and no month is written.
+    - The vacancy's price is so high that it may be the sum of several shifts.
     - Only a weekday names the vacancy's day, and all written days are in later weeks.
     - The message states another number of shifts, has a row of a table that no rule read, or marks the lines of its
       vacancies with different signs that no legend explains.
@@ -78,6 +79,7 @@ def contraditorias(folha: Folha, vagas: Sequence[VagaLida]) -> frozenset[int]:
         if _is_taken(folha, each) or _is_alternative(folha, each) or _is_of_other_weekday(folha, each)
     )
     found.update(_antes_dos_escritos(folha, vagas))
+    found.update(at for at, each in enumerate(vagas) if each.valor is not None and each.valor.valor > _alto(each))
     if _has_other_count(folha, vagas) or _UNREAD_ROW.search(folha.texto.plano) or _has_other_signs(folha, vagas):
         return frozenset(range(len(vagas)))
     lines: dict[tuple[int, int], list[int]] = {}
@@ -134,6 +136,11 @@ def _dias_do_preco(folha: Folha, price: Preco) -> frozenset[int]:
     first, last = int(said["de"]), int(said["a"] or said["de"])
     is_range = said["liga"] is not None and said["liga"].strip() in ("a", "ate", "ao", "-")
     return frozenset(range(first, last + 1)) if is_range else frozenset((first, last))
+
+
+def _alto(vaga: VagaLida) -> int:
+    """Return the highest usual price of a shift in reais. A higher price may be the sum of several shifts."""
+    return 8_000 if vaga.periodo.valor is Periodo.H24 else 4_000
 
 
 def _is_taken(folha: Folha, vaga: VagaLida) -> bool:

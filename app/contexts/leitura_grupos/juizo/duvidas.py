@@ -82,10 +82,11 @@ _IS_NOT = re.compile(
 # Matches a price that may be the sum of several shifts: "3.000 os dois", "total 3.000".
 _SUM = re.compile(
     r"\d[\d.,]*k? (?:(?:reais )?[oa]s (?:dois|duas|tres|[2-5])|(?:no |ao |em )?total)\b"
-    r"|\btotal(?: de)?:? (?:r\$ ?)?\d\.?\d{2}"
+    r"|\btotal(?: de)?:? (?:r\$ ?)?\d\.?\d{2}|\b(?:pacote|combo)\b"
+    r"|\d[\d.,]*k? (?:(?:pel)?o (?:fim de semana|fds|feriadao|mes)|tudo)\b"
 )
 # A text that contains none of these parts cannot match ``_SUM`` and is not searched.
-_SUMS = ("total", " os ", " as ")
+_SUMS = ("total", " os ", " as ", "pacote", "combo", "o fim", "o f", "o mes", "tudo")
 # The same for ``_ALSO_WANTED``, for ``_EXCEPT`` and ``_EXCLUDED``, and for ``_RAISED``.
 _PERSONS = ("alguem", "vc", "voces")
 _EXCLUDES = ("exceto", "menos", "salvo", "tirando", "fora", "sem ser")

@@ -78,9 +78,17 @@ def fones(livre: str) -> list[Fone]:
     return sorted(found, key=lambda each: each.inicio)
 
 
+# Matches the time of a message that was copied from WhatsApp: "[06/04 08:12] Fulana: …".
+_SENT = re.compile(r"\[\d{1,2}/\d{1,2}(?:/\d{2,4})?,? \d{1,2}:\d{2}(?::\d{2})?\]")
+
+
 def ruido(livre: str) -> list[Marca]:
     """Return links, addresses and document numbers in a text, so that their digits are not read as days or prices."""
-    patterns = (_NOISE, _EMAIL) if "@" in livre else (_NOISE,)
+    patterns = [_NOISE]
+    if "@" in livre:
+        patterns.append(_EMAIL)
+    if "] " in livre:
+        patterns.append(_SENT)
     return [Marca(each.start(), each.end()) for pattern in patterns for each in pattern.finditer(livre)]
 
 

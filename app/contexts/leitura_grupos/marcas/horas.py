@@ -256,7 +256,7 @@ def _is_alone_behind_a_day(livre: str, each: re.Match[str]) -> bool:
     return (
         livre[each.start()] == DATADO
         and _SMALL.fullmatch(each["letras"]) is not None
-        and livre[each.end() :][:1] in ("", "\n")
+        and livre[each.end() :][:1] in ("", "\n", ",", ";", ".")
     )
 
 
