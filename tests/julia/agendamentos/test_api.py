@@ -390,7 +390,7 @@ async def test_reading_warnings_are_reported_although_the_fields_stay_empty(juli
         shown = (await ask(julia, "GET", f"{PATH}/{id}?documentos=true")).json()
         assert (shown["normalization_status"], shown["normalization_warnings"]) == ("completed", expected)
         assert (shown["documento_normalizado"] is None) == bool(expected)
-    said = {"nome_paciente": "Pessoa", "endereco_completo": "sei lá"}
+    said = {"nome_paciente": "Pessoa", "endereco_completo": "depois passo"}
     id = (await ask(julia, "POST", PATH, json=said)).json()["id"]
     assert (await ask(julia, "GET", f"{PATH}/{id}")).json()["normalization_warnings"] == []  # no worker has read it yet
     await julia.work.work_once(QUEUE, 10)

@@ -5,26 +5,16 @@ import pytest
 from app.contexts.agendamentos.endereco.geografia import ESTADOS, cidade_de
 from tests.julia.agendamentos.medir import acertos, autores, linhas_de
 
-# Lowest share of correct addresses for authors whose rows trained the tagger. ``python3 dev.py leitura`` leaves out
+# Lowest share of correct addresses. The rows of all authors trained the tagger; ``python3 dev.py leitura`` leaves out
 # each author in turn.
-LEAST = 0.91
-# Lowest share for authors whose rows did not train the tagger.
-UNKNOWN = {
-    "capixaba": 0.85,
-    "onze": 0.93,
-    "doze": 0.80,
-    "treze": 0.97,
-    "catorze": 0.96,
-    "quinze": 0.96,
-    "dezessete": 0.92,
-    "dezoito": 0.96,
-}
+LEAST = 0.94
+HARDEST = {"capixaba": 0.91, "doze": 0.88}  # authors with many rural addresses
 
 
 @pytest.mark.parametrize("autor", autores())
 def test_rows_of_each_author_are_read_as_well_as_the_tagger_was_trained(autor: str) -> None:
     right = acertos(linhas_de(autor))
-    assert right["endereço"] >= UNKNOWN.get(autor, LEAST)
+    assert right["endereço"] >= HARDEST.get(autor, LEAST)
     assert min(right["cpf"], right["rg"]) >= 0.99
     assert min(right["telefone"], right["data"], right["hora"]) >= 0.98
 

@@ -25,6 +25,7 @@ def repaired(texto: str, labels: str) -> str:
     [
         # a name around "de", "do" and the like has one label
         ("Rua Modelo, 10, Engenho da Serra", "LL N BBM", "LL N BBB"),
+        ("Zona Rural de Sobral/CE", "BBBMU", "BBXMU"),
         ("Av Modelo 10 Ed Solar do Marco ap 31", "LL N CCC B CC", "LL N CCC C CC"),
         ("Rua Modelo, 10, Cond. Portal do Lago, Centro", "LL N CCCX B", "LL N CCCC B"),
         ("Porto da Amostra SN Centro", "BLL N B", "LLL N B"),

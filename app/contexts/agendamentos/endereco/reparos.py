@@ -131,7 +131,10 @@ def _spread(lidas: Sequence[Palavra], labels: list[str], start: int, label: str)
     before, end = labels[start], start + 1
     while is_beside(lidas, end) and labels[end] == before and not _begins_part(lidas[end]):
         end += 1
-    labels[start:end] = label * (end - start)
+    if before == "M" and labels[end : end + 1] == ["U"]:
+        labels[start - 1] = "X"  # "Zona Rural de Sobral/CE" ends with a city
+    else:
+        labels[start:end] = label * (end - start)
 
 
 def _spread_back(lidas: Sequence[Palavra], labels: list[str], last: int, label: str) -> None:
