@@ -251,9 +251,9 @@ class Settings(EngineSettings):
         return self
 
     telegram_api_id: Positive | None = None
-    """id of the Telegram application, from my.telegram.org; without it Telegram is off"""
+    """API id (`api_id`) that my.telegram.org shows for the Telegram application; if unset, Telegram is off"""
     telegram_api_hash: SecretStr | None = None
-    """hash of the Telegram application"""
+    """API hash (`api_hash`) that my.telegram.org shows for the Telegram application"""
     telegram_session_keys: SecretStr | None = None
     """keys of the stored Telegram sessions, newest first, separated by commas; if unset, SECRET_KEY"""
     telegram_simulador_url: Url | None = None

@@ -195,8 +195,8 @@ class Contest:
                 self.attempt(entry, "million", self.among_millions)
 
     def crowded(self, entry: Entry, figures: Figures) -> None:
-        """Measure how many jobs per second two workers of a contender run. Directly afterwards and on the same storage,
-        measure larger numbers of workers.
+        """Measure how many jobs per second a contender runs with two workers. Directly afterwards, on the same storage,
+        measure the same with larger numbers of workers.
         """
         jobs = int((figures.middle("drain") or entry.expected) * self.effort.drain)
         with self.stand(entry) as stand:

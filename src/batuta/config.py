@@ -203,7 +203,7 @@ class EngineSettings(BaseModel):
     batuta_workers: Annotated[int, Field(ge=1, le=64)] = 1
     """number of workers that `batuta up` starts"""
     batuta_queues: Listed = ()
-    """queues that a worker serves, separated by commas; unset: all queues and the program's loops"""
+    """queues that a worker serves, separated by commas; if unset, the worker serves all queues and also runs the program's loops"""
     batuta_concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENT)] = 20
     """maximum concurrent tasks of each queue in a worker, unless the program sets a number"""
     batuta_watchdog_seconds: Annotated[float, Field(ge=0.5, le=3600)] = 20.0

@@ -1,9 +1,9 @@
 """A small application for `batuta up`: ``--app tests.faults.parent_plant:work``.
 
 The application writes these files to its working directory: ``marks`` with a line for each task, ``grandchild`` with
-the id of a process that the worker started, and ``struck`` after a task has once blocked the whole process. If the
-folder ``words`` exists, the application has an additional role, whose texts are in that folder. While a file ``broken``
-exists, this role exits as soon as it starts.
+the id of a process that the worker started, and ``struck`` when a task blocks the whole process for the first time. If
+the folder ``words`` exists, the application has an additional role, and the folder contains the message texts about this
+role. While a file ``broken`` exists, this role exits as soon as it starts.
 """
 
 import asyncio

@@ -39,7 +39,7 @@ EDITS: list[dict[str, Any]] = [
 
 
 def registries(endpoint: RecordingEndpoint, edit: dict[str, Any], count: int) -> JobRegistry:
-    """Return a registry with a timetable for each profile. The same edit is applied to all jobs."""
+    """Return a registry that has ``count`` jobs in each of two profiles. ``edit`` replaces options of every job."""
     timetable = JobRegistry(["one", "two"], windows={"morning": Window(opens=time(9), lasts=timedelta(hours=12))})
     for profile in ("one", "two"):
         for n in range(count):

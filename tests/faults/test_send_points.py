@@ -49,8 +49,8 @@ async def _sweep(url: str, folder: Path) -> None:
 
 
 async def _die_at(office: SendingWorkers, point: str, lost: float) -> str:
-    """Run one worker that exits at the given labelled point in the code. It must reach the point, because no other
-    worker is running.
+    """Run one worker, which exits at the given labelled point in the code. Fail if the worker does not reach the point:
+    no other worker is running that could take its items.
     """
     await office.behave(lost_answers=lost)
     await office.put(2)

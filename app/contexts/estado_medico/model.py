@@ -106,7 +106,7 @@ class Queda:
 def efeito_de(leitura: Leitura, texto: str) -> Efeito:
     """Return the effect of an inbound message on the doctor's state.
 
-    Most messages raise the temperature. Opt-outs, probable opt-outs and grave objections do not.
+    Most messages raise the temperature. Opt-outs, probable opt-outs and serious objections do not.
     """
     if leitura.opt_out is not OptOut.NAO:
         return Efeito(0.0)
@@ -122,7 +122,7 @@ def efeito_de(leitura: Leitura, texto: str) -> Efeito:
 
 
 def eh_grave(leitura: Leitura, texto: str) -> bool:
-    """Return whether a message is a grave objection, which means that it mentions fraud, a threat or a
+    """Return whether a message is a serious objection, which means that it mentions fraud, a threat or a
     legal dispute.
     """
     return leitura.classe in (Classe.OBJECAO, Classe.PERGUNTA, Classe.OUTRO) and _GRAVE.search(fold(texto)) is not None

@@ -3,7 +3,7 @@
     novo ──message sent──▶ prospecting ──inbound message──▶ engaged
     90 days without an inbound message ──▶ churned ──inbound message──▶ engaged
 
-An inbound message raises the temperature, and each day without an inbound message lowers it. A grave objection begins a
+An inbound message raises the temperature, and each day without an inbound message lowers it. A serious objection begins a
 rest of seven days, in which Julia sends nothing on its own initiative. A rest ends when its time has passed or when an
 operator ends it. An inbound message does not end it.
 """

@@ -67,8 +67,8 @@ def indicios_de(texto: str, *, enviado_em: datetime, regiao: str | None, vocabul
 def _marcas(
     texto: str, today: date, regiao: str | None, known: Vocabulario, blocos: Sequence[Bloco] = BLOCOS
 ) -> tuple[Folha, list[Sinal]]:
-    """Rewrite a message's tables and calendars as lists. Return its marks (recognised days, prices, places…) and its
-    signals.
+    """Rewrite the tables and calendars of a message as lists. Return two things found in the rewritten text: its marks
+    (recognised days, prices, places…) and its signals (phrases that indicate its subject, such as an offer).
     """
     lido = escrito(texto, today, known, blocos)
     found = sinais(lido)

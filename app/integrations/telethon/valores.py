@@ -128,7 +128,9 @@ def entity_of(entity: Any) -> Entidade | None:
 
 
 class Leitor:
-    """Translates Telethon's messages and updates. ``entities`` are the people and chats that arrived with them."""
+    """Converts Telethon's messages and updates to the types of ``app.contexts.telegram.porta``. ``entities`` are the
+    people and chats that arrived in the same answer.
+    """
 
     def __init__(self, eu: int, entities: Sequence[Any], random_ids: Mapping[tuple[str, int], int]) -> None:
         known = (entity_of(each) for each in entities)

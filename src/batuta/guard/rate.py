@@ -81,8 +81,8 @@ class Rates(Protocol):
         """
 
     async def confirm(self, id: str, *, within: Any | None = None) -> None:
-        """Confirm that the effect of a reservation happened. From now on, the reservation's tokens count towards their
-        limits for one window.
+        """Confirm that the effect for which tokens were reserved has happened. From now on, these tokens count towards
+        their limits for one window.
         """
 
     async def release(self, id: str, *, within: Any | None = None) -> None:

@@ -156,7 +156,7 @@ class TaskUncancellable(Event):
 
 class EventLoopBlocked(Event):
     """The event loop does not respond to the watchdog thread. If it stays blocked for ``limit``, the watchdog ends the
-    process. One blockage causes several events; ``stack`` is None in the first event.
+    process. The watchdog reports the same blocked event loop several times; ``stack`` is None in the first event.
     """
 
     silent_for: timedelta
@@ -165,7 +165,7 @@ class EventLoopBlocked(Event):
 
 
 class EventLoopResponds(Event):
-    """The event loop responds again after a blockage."""
+    """The event loop responds again after it was blocked."""
 
     silent_for: timedelta
 

@@ -40,8 +40,8 @@ def reason_of_dump(stack: str) -> RestartReason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRestart:
-    """A restart to record. ``worker_id`` is None if the parent records it, because the parent knows only the pid.
-    ``loop`` is None if the whole process was restarted.
+    """The record of a restart, before it is stored. ``worker_id`` is None if the parent records the restart, because
+    the parent knows only the pid. ``loop`` is None if the whole process was restarted.
     """
 
     worker_name: str
@@ -58,7 +58,7 @@ class NewRestart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart(NewRestart):
-    """A stored restart, with its id and time."""
+    """The stored record of a restart, with the record's id and the time of the restart."""
 
     id: str
     at: datetime
@@ -67,7 +67,7 @@ class Restart(NewRestart):
 
 class RestartStore(Protocol):
     async def add(self, restart: NewRestart, *, now: datetime | None = None) -> str:
-        """Add a restart and return its id. ``now=None`` means the database's time."""
+        """Store the record of a restart and return the record's id. ``now=None`` means the database's time."""
 
     async def since(self, since: datetime, *, limit: int = 100) -> Sequence[Restart]:
         """Return the restarts recorded since a given time, newest first."""

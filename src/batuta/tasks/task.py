@@ -284,7 +284,7 @@ class Task(Generic[P, R]):
         after: "Sequence[Handle[Any] | Batch]" = (),
         after_failure: AfterFailure = "cancel",
     ) -> "BoundTask[P, R]":
-        """Return the task with options that apply to the next calls: ``await
+        """Return a copy of the task whose calls use the given options: ``await
         send.options(delay=60).enqueue("a@example.com")``.
 
         ``delay`` is in seconds; ``at`` is an instant with a time zone. A smaller ``priority`` is more urgent. Operators

@@ -375,10 +375,15 @@ async def test_the_form_names_what_it_pauses_and_shows_a_command_that_works(
     ("language", "action", "facts", "paused"),
     [
         (
-            *("pt-BR", "mudou uma chave ou uma pausa"),
+            *("pt-BR", "mudou uma chave, ou suspendeu ou retomou um trabalho"),
             *("posição: ligada · motivo: manutenção · até: 05/01/2026 11:00", "pausa: tarefa agendada pulse"),
         ),
-        ("en", "changed a switch or a pause", "position: on · reason: manutenção · until: ", "pause: job pulse"),
+        (
+            "en",
+            "set a switch, or paused or resumed something",
+            "position: on · reason: manutenção · until: ",
+            "pause: job pulse",
+        ),
     ],
 )
 async def test_the_audit_log_shows_the_reason_in_the_language_and_zone_of_the_reader(

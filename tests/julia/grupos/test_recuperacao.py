@@ -1,5 +1,5 @@
-"""Authors of incomplete offers are asked for the missing fields, on both databases: once, in one message for all their
-offers, and only if they may be contacted.
+"""Authors of incomplete offers are asked for the missing fields: once, in one message for all their offers, and only if
+they may be contacted. The tests run on both databases.
 """
 
 import asyncio

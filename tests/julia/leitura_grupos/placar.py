@@ -97,7 +97,9 @@ def placar(autores: Iterable[str]) -> Placar:
 
 
 def por_chave(documento: Documento, *, apelidos: bool = False) -> dict[tuple[object, ...], Documento]:
-    """Return the vacancies by hospital, day, period and speciality. ``apelidos`` replaces unambiguous aliases."""
+    """Return a dictionary of the vacancies in a message. The key consists of the hospital, the day, the period and the
+    speciality. With ``apelidos``, canonical names replace unambiguous aliases in the key.
+    """
     found: dict[tuple[object, ...], Documento] = {}
     for each in documento["vagas"] if documento["eh_oferta"] else ():
         parts = (each["hospital"], each["data"], each["periodo"], each["especialidade"])

@@ -195,7 +195,7 @@ def data_hora_da(valor: Celula, *, since_1904: bool = False) -> tuple[date | Non
 
 
 def telefone_da(valor: Celula) -> str | None:
-    """Return the first phone number in a cell that has an area code, in the form 5511900000001."""
+    """Return a cell's first phone number with an area code, in the form 5511900000001."""
     texto = _AREA_APART.sub(r"\1 \2", texto_da(valor))
     for found in _PHONE.finditer(texto):
         local = re.sub(r"[^0-9]", "", found[2] + found[3])

@@ -171,8 +171,8 @@ def _is_alternative(folha: Folha, vaga: VagaLida) -> bool:
 
 
 def _antes_dos_escritos(folha: Folha, vagas: Sequence[VagaLida]) -> Iterator[int]:
-    """Yield the indexes of the vacancies whose day is stated only by a weekday, if all days that are written as dates
-    are in later weeks.
+    """Yield the indexes of vacancies whose day is stated only by a weekday and is more than seven days before every day
+    that the message states by a date.
     """
     written = [day.data for each in folha.dias[:200] if not each.solto and not each.semana for day in each.dias]
     first = min(written, default=None)

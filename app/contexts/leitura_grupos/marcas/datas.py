@@ -469,8 +469,8 @@ def _closes(livre: str, start: int, end: int) -> bool:
 
 
 def _into(livre: str, at: int, day: int) -> re.Match[str] | None:
-    """Match the words between the days on which a night begins and ends. The days must be consecutive: in "1 p/ sexta
-    04/09", the 1 is the number of doctors.
+    """Match the words between the days on which a night begins and ends, such as " para " in "10 para 11/08". The days
+    must be consecutive. In "1 p/ sexta 04/09" they are not: there, the 1 is the number of doctors.
     """
     found = _INTO.match(livre, at)
     return found if found is not None and int(found["d"]) in (day + 1, 1) else None

@@ -41,8 +41,8 @@ def sem_dito_duas_vezes(plano: str, known: Sequence[Lugar], new: Sequence[Lugar]
 
 
 def sem_descritos(texto: Texto, places: Sequence[Lugar]) -> list[Lugar]:
-    """Remove places that only have a kind and a town: "hospital particular de Belém", or "hospital de Belém" without
-    capitals.
+    """Remove places that a message describes but does not name: "hospital particular de Belém", and "hospital de Belém"
+    with a lower-case "h". "Hospital de Belém" with a capital "H" is a name and is kept.
     """
     return [
         each

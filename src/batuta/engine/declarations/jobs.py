@@ -60,7 +60,7 @@ class JobDeclarations:
 
     @check_options
     async def pause(self, name: str, *, reason: str = "-", seconds: float | None = None, by: str = "program") -> None:
-        """Hold back a job, a category, a queue or ``all`` in every process, as ``batuta pause`` does. ``seconds``
+        """Pause a job, a category, a queue or ``all`` in every process, as ``batuta pause`` does. ``seconds``
         limits the pause. Fires during the pause are recorded as skipped.
         """
         now, rule = self.clock.now(), self.find_pause(name)

@@ -1,4 +1,4 @@
-"""Endings: lets callers wait until tasks end, with one listener for all waiters of a process.
+"""Let callers wait until a task ends. One listener serves all waiting callers of a process.
 
     wait(id) ──▶ listen once per process ──▶ request a notification ──▶ check ──▶ the waiter sleeps
     a task ends ──▶ NOTIFY ended:<id> (PostgreSQL), or a new commit count (SQLite) ──▶ one query ──▶ its waiters wake

@@ -123,11 +123,11 @@ class SqlQueue:
         shared: Mapping[str, object] | None = None,
         within: Transaction | None = None,
     ) -> list[str]:
-        """Insert items without keys and delays in one statement, and return their ids. This method is faster than
-        ``put``.
+        """Insert items that have neither a key nor a delay in one statement, and return the ids of the items. This
+        method is faster than ``put``.
 
-        All rows must have the same columns; ``put_rows`` adds the ids. A JSON column's value must be a list or a
-        mapping that PostgreSQL can store.
+        All rows must have the same columns, without the id, which this method adds. A JSON column's value must be a
+        list or a mapping that PostgreSQL can store.
         """
         if not rows:
             return []
