@@ -194,7 +194,7 @@ def test_terminal_shows_the_queue_and_the_review(
     code, out, _ = batuta(*JULIA, "grupos", "revisao", "--status", "descartada", "--json")
     assert (code, json.loads(out)) == (0, {"aguardando": 0, "vagas": []})
     code, out, _ = batuta(*JULIA, "grupos", "fechamentos")
-    assert (code, out.strip()) == (0, "no notice awaits a decision")
+    assert (code, out.strip()) == (0, "no “vacancy taken” message awaits a decision")
     code, _, err = batuta(*JULIA, "grupos", "manter", UNUSED_ID)
     assert code != 0
     assert "batuta grupos fechamentos" in err

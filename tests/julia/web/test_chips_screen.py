@@ -64,10 +64,10 @@ async def test_page_says_why_a_chip_rests_and_why_it_is_banned(painel: Painel) -
     async with painel.browser(*READER) as reader:
         shown = text_of(await reader.get("/painel/chips"))
         english = text_of(await reader.get("/painel/chips?lang=en"))
-    assert "em descanso porque a instância estava desconectada durante um envio, até" in shown
+    assert "em descanso porque a instância estava desconectada durante um envio; fim:" in shown
     assert "banido pelo WhatsApp (acesso proibido, código 403): troque o número" in shown
     assert "forbidden" not in shown
-    assert "resting because the instance was disconnected during a send, until" in english
+    assert "in a rest period because the instance was disconnected during a send; end:" in english
 
 
 async def test_pages_show_the_names_of_switches_and_limits(painel: Painel) -> None:
