@@ -433,3 +433,16 @@ def test_price_that_may_be_the_sum_of_several_shifts_is_doubted(texto: str) -> N
 def test_time_of_a_copied_message_is_not_a_shift() -> None:
     text = "[03/08 08:12] Fulana Escalas: HTN clínico 12/08 SN 1.500\n[03/08/2026, 08:13:01] Fulana Escalas: e 13/08 SD 1.500"
     assert curtas(text) == ["08-12 noturno 1500", "08-13 diurno 1500"]
+
+
+@pytest.mark.parametrize("texto", ["HTN\nUTI N 12/08\nUTI D 15/08\n1.500", "HTN UTI N: 12/08; UTI D: 15/08. 1.500"])
+def test_letter_between_a_unit_and_a_day_is_the_shift(texto: str) -> None:
+    assert inteiras(texto) == [f"{H} | {UTI} | 08-12 noturno 1500", f"{H} | {UTI} | 08-15 diurno 1500"]
+
+
+@pytest.mark.parametrize("titulo", ["HTN CLÍNICA AGO", "HTN clínica ago", "HTN CLÍNICA - AGO"])
+def test_short_month_ends_a_name(titulo: str) -> None:
+    assert inteiras(f"{titulo}\n12 SN / 15 SD\n1.500") == [
+        f"{H} | {CM} | 08-12 noturno 1500",
+        f"{H} | {CM} | 08-15 diurno 1500",
+    ]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
-from app.contexts.leitura_grupos.marcas.marca import Area, Lugar
+from app.contexts.leitura_grupos.marcas.marca import DATADO, Area, Lugar
 from app.contexts.leitura_grupos.texto.texto import Texto, chave
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, municipios, palavras
 
@@ -45,6 +45,10 @@ def _areas(texto: Texto, livre: str, vocabulario: Vocabulario) -> Iterator[Area]
         ):
             continue
         if _REQUIRED.search(livre[max(0, start - 60) : start]):
+            continue
+        if said == "uti n" and livre[end : end + 3].lstrip(" :")[:1] == DATADO:
+            # "UTI N 15/08" is the night at the intensive care unit; "UTI N" alone is the one for newborns.
+            yield Area(start, start + 3, vocabulario.especialidades.valor("uti") or each.valor, False)
             continue
         is_weak = " ".join(word.texto for word in words[each.inicio : each.fim]) in weak
         yield Area(start, end, each.valor, is_weak and not _heads(livre, start, end))
