@@ -446,3 +446,53 @@ def test_short_month_ends_a_name(titulo: str) -> None:
         f"{H} | {CM} | 08-12 noturno 1500",
         f"{H} | {CM} | 08-15 diurno 1500",
     ]
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN clínico\n1. Quarta 12/08 - 19h/07h\n2. Sexta 14/08 - 19h/07h\n1.500",
+        "HTN clínico\n1) Quarta 12/08 SN\n2) Sexta 14/08 SN\n1.500",
+        "HTN clínico\n1. qua 12 SN\n2. sex 14 SN\n1.500",
+    ],
+)
+def test_number_of_an_item_is_not_a_day(texto: str) -> None:
+    assert curtas(texto) == ["08-12 noturno 1500", "08-14 noturno 1500"]
+
+
+def test_hours_with_a_slash_behind_a_dotted_date_do_not_make_a_long_range() -> None:
+    text = "HTN\n12.08.26 - 07/19\n13.08.26 - 19/07\n16.08.26 - 07/07\n12h 1.500 / 24h 3.000"
+    assert curtas(text) == ["08-12 diurno 1500", "08-13 noturno 1500", "08-16 24h 3000"]
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN clínico\nSN: 12, 14, 16\nSD: 13, 15\n1.500",
+        "HTN clínico\nNoites: 12,14,16\nDia: 13,15\n1.500",
+        "HTN clínico agosto\nSN: 12,14,16\nSD: 13,15\n1.500",
+        "HTN clínico\nSN > 12, 14 e 16\nSD > 13 e 15\n1.500",
+    ],
+)
+def test_days_listed_behind_shifts_need_no_month(texto: str) -> None:
+    assert [each[:7] for each in curtas(texto)] == ["08-12 n", "08-13 d", "08-14 n", "08-15 d", "08-16 n"]
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN\ndia 12 (qua) D: Fábio N: vaga\ndia 13 (qui) D: vaga N: Lia\n1.500",
+        "HTN\n12/08 SD: Fábio SN: vaga\n13/08 SD: vaga SN: Lia\n1.500",
+    ],
+)
+def test_names_and_open_shifts_on_one_line_without_a_separator(texto: str) -> None:
+    assert curtas(texto) == ["08-12 noturno 1500", "08-13 diurno 1500"]
+
+
+@pytest.mark.parametrize("texto", ["HTN: sáb 15 D e N, dom 16 D. 1.500", "HTN sábado 15 D/N, domingo 16 D, 1.500"])
+def test_letters_behind_a_weekday_and_its_day(texto: str) -> None:
+    assert curtas(texto) == ["08-15 diurno 1500", "08-15 noturno 1500", "08-16 diurno 1500"]
+
+
+def test_town_with_the_name_of_a_holiday_is_not_a_day() -> None:
+    assert curtas("Hospital Vida Plena/Natal clínico\nSN: 12, 14\nSD: 13, 15\n1.500")[0] == "08-12 noturno 1500"

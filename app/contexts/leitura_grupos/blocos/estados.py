@@ -32,7 +32,8 @@ _LETRAS = {"d": "SD", "n": "SN", "m": "manhã", "t": "tarde"}
 _PERGUNTA = re.compile(r"[dn)][*_]{0,2}[ :=>-]{1,3}\?")
 # Matches a shift with the name of its doctor: "SD Fulano |", "SN: Fulana".
 _COM_NOME = re.compile(
-    r"(?<![\w/])(?:SD|SN|D|N)\b(?P<fim>[ :=-]{1,3}(?P<nome>[A-ZÀ-Ý][a-zà-ÿ]{2,14})(?: [A-ZÀ-Ý]\.?)?)[ ]*(?=[/|,;\n]|$)"
+    r"(?<![\w/])(?:SD|SN|D|N)\b(?P<fim>[ :=-]{1,3}(?P<nome>[A-ZÀ-Ý][a-zà-ÿ]{2,14})(?: [A-ZÀ-Ý]\.?)?)"
+    r"[ ]*(?=[/|,;\n]|$|(?:SD|SN|D|N)\b ?[:=-])"
 )
 # A text that contains none of these signs and parts of words has no word for an open shift after a shift.
 _ABERTOS = ("__", "??", "abert", "vag", "livre", "falta", "descob", "dispon", "precisa", "furo", "sos", "a cobrir")

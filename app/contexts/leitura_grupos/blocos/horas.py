@@ -89,7 +89,8 @@ def _sem_barras(found: list[Linha]) -> list[Linha]:
     result = []
     for line, on_line in pairs:
         for pair in reversed(on_line):
-            if (pair["das"], pair["ate"]) in hours and _segue_um_dia(line.plano, pair):
+            is_day = pair["das"] == pair["ate"] and int(pair["das"]) in (7, 8, 19)
+            if ((pair["das"], pair["ate"]) in hours or is_day) and _segue_um_dia(line.plano, pair):
                 line = line.trocada(*pair.span(), f"{pair['das']}h-{pair['ate']}h")
         result.append(line)
     return result

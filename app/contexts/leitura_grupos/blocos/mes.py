@@ -29,7 +29,7 @@ _WD = r"(?:segunda|terca|quarta|quinta|sexta|sabado|domingo|seg|ter|qua|qui|sex|
 _N = r"(?:0?[1-9]|[12]\d|3[01])(?!\d|[/.:]\d|[.,]\d|h|k| ?h\b| ?mil\b| ?(?:vagas?|plant|medic|clinic|pediatr|reais|x ))"
 _LISTA = rf"{_N}(?:(?: {{0,2}}[,/;+&] {{0,2}}(?:e )?| e | a | ate | ) ?{_N}){{0,40}}"
 _TURNO = (
-    r"(?:sd|sn|diurn[oa]|noturn[oa]|noite|manha|tarde|cinderela|cind|24 ?h|12 ?h|6 ?h|\d{1,2}h? ?(?:-|as"
+    r"(?:sd|sn|diurn[oa]|noturn[oa]|noites?|manhas?|tardes?|cinderela|cind|24 ?h|12 ?h|6 ?h|\d{1,2}h? ?(?:-|as"
     r"|a) ?\d{1,2} ?h?|dia(?! \d)|[dnmt])\b"
 )
 _DECO = r"[^\w~]{0,8}"
@@ -55,11 +55,15 @@ _LETRA_ANTES = re.compile(r"(?<![\w/])(?P<t>[DN])(?P<d>0?[1-9]|[12]\d|3[01])(?!\
 _MES_ANTES = re.compile(rf"^{_DECO}(?P<mes>{MES})\.? (?P<d>\d{{1,2}})(?=[^\w\n]{{1,4}}(?:{_TURNO}|{_WD}))")
 # A faster pattern. A text without a match of it cannot match ``_MES_ANTES``.
 _MES_E_DIA = re.compile(r"[onlvrtiz]\.? \d\d?[^\w\n]{1,4}[dnmtscqp\d]")
+# Matches days of a list without spaces: "12,14,16", but not a price such as "1,25".
+_COLADAS = re.compile(
+    r"(?<![\d.,$])(?:0[1-9]|[12]\d|3[01])(?:,(?:0[1-9]|[12]\d|3[01])){1,20}(?![\d,%]|\.\d| ?k\b| ?mil\b| ?reais)"
+)
 _SO_DIAS = re.compile(
     rf"^{_DECO}(?:~\d{{1,2}}~[ ,]{{0,2}}(?:e )?)?(?:dias? )?(?P<dias>{_LISTA})(?: ?\(?{_WD}\)?)?[^\w\n]{{0,4}}$"
 )
 _DIA_DA_SEMANA = re.compile(
-    rf"^{_DECO}(?P<dias>{_N})[ ,.(-]{{1,3}}{_WD}|^{_DECO}{_WD}[ ,.(-]{{1,3}}(?P<so>{_N})(?=\W|$)"
+    rf"^{_DECO}(?P<dias>{_N})[ ,.(-]{{1,3}}{_WD}(?! {{1,2}}\d{{1,2}}\b)|^{_DECO}{_WD}[ ,.(-]{{1,3}}(?P<so>{_N})(?=\W|$)"
 )
 _NO_FIM = re.compile(rf":[^\w\n]{{0,3}}(?:dias? )?(?P<dias>{_LISTA})[^\w\n]{{0,3}}$")
 _COM_PRECO = re.compile(
@@ -213,6 +217,8 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
     """
     if _has_other_forms("\n".join([each.plano for each in found])):
         found = [_por_extenso(each, hoje) if len(each.texto) <= LONGA else each for each in found]
+    if _COLADAS.search("\n".join([each.texto for each in found])) is not None:
+        found = [_com_espacos(each) for each in found]
     meses = Meses.de(found, hoje)
     if meses.nomes:
         found = _sem_tracos(found)
@@ -272,6 +278,14 @@ def _sem_tracos(found: list[Linha]) -> list[Linha]:
         Linha(re.sub(r" [-–—] ", " , ", each.texto), each.lugares) if _LISTA_COM_TRACOS.fullmatch(each.plano) else each
         for each in found
     ]
+
+
+def _com_espacos(line: Linha) -> Linha:
+    """Insert a space after each comma in a list of days: "12,14,16" becomes "12, 14, 16"."""
+    for each in reversed([*_COLADAS.finditer(line.texto)]):
+        for comma in reversed([*re.finditer(",", each[0])]):
+            line = line.com(each.start() + comma.end(), " ")
+    return line
 
 
 def _com_virgulas(line: Linha) -> Linha:
@@ -361,6 +375,9 @@ def _dias(plano: str, has_month: bool) -> tuple[int, int, str] | None:
     if (found := _ANTES_DO_TURNO.match(plano)) is not None:
         return *found.span("dias"), "turno"
     if not has_month:
+        listed = _DEPOIS_DO_TURNO.search(plano)
+        if listed is not None and len(_NUMERO.findall(listed["dias"])) > 1:
+            return *listed.span("dias"), "semana"
         found = _DIA_DA_SEMANA.match(plano)
         return None if found is None else (*found.span("dias" if found["dias"] else "so"), "semana")
     for pattern in (_DEPOIS_DO_TURNO, _NO_FIM, _SO_DIAS, _MES_E_LISTA):

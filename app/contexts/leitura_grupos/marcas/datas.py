@@ -46,7 +46,8 @@ _ELEMENT = re.compile(
     rf"| {{0,2}}(?:de |/|-)? {{0,2}}(?P<mes>{_MES})(?: {{0,2}}(?:de |/) {{0,2}}(?P<am>\d{{4}}))?"
     rf")?(?!\.\d|,\d\d|\d|,\d ?(?:k|mil)\b)"
     # In "ter 07, qui 09", "qui" belongs to the next day.
-    rf"(?(antes)|(?:(?!, ?{_WD} \d{{1,2}}\b(?! ?[h:x/] ?\d|-\d| ?h| as))"
+    rf"(?(antes)|(?:(?!\. {{0,2}}{_WD} \d{{1,2}}(?: ?/ ?\d|\b(?! ?[h:x]| as)))"
+    rf"(?!, ?{_WD} \d{{1,2}}\b(?! ?[h:x/] ?\d|-\d| ?h| as))"
     rf"(?:(?(m)[ ,(.*_-]|[ ,(:.*_-])){{0,4}}(?P<depois>{_WD}))?)\)?"
 )
 _WEEKDAY = re.compile(
@@ -71,7 +72,7 @@ _UNIT = re.compile(
 )
 _CLOSED = re.compile(
     r" {0,8}(?:[,;:)(/|\n.\x01>*_+&✔✅☑☀🌞🌙🌛🌜🌚-]|$|(?:e|a|ate|ao|ou|o dia|de|das|agora|com|no|na"
-    r"|sd|sn|dia|noite|manha|tarde|diurno|noturno|cinderela)\b)"
+    r"|sd|sn|dia|noite|manha|tarde|diurno|noturno|cinderela|[dnmt])\b)"
 )
 _HOURISH = re.compile(
     r" {0,2}(?:h\b|:\d|(?:-|/|x|\bas\b|\ba\b|\bate\b) {0,2}\d{1,2}(?: {0,2}h|:\d"
@@ -356,7 +357,8 @@ class Calendario:
                 continue
             if each.liga == "faixa" and days:
                 start, first = days[-1].data, elements[place - 1].inicio
-                away = range(1, min((day - start).days, LONGE) + 1)
+                # A longer range is a misread number, such as the hours in "20.09.26 - 07/07".
+                away = range(1, (day - start).days + 1) if (day - start).days <= LONGE else range(0)
                 days.extend(Dia(first, each.fim, start + timedelta(days=count)) for count in away)
             else:
                 days.append(Dia(each.inicio, each.fim, day))

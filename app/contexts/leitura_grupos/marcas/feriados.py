@@ -41,7 +41,7 @@ def dias_de_feriados(livre: str, hoje: date) -> Iterator[Dias]:
     only if the message names no other day.
     """
     for each in feriados_com_nome(livre, hoje):
-        is_town = livre.endswith(("em ", "natal/"), 0, each.inicio) or _STATE_BEHIND.match(livre, each.fim)
+        is_town = livre.endswith(("em ", "natal/", "/", "("), 0, each.inicio) or _STATE_BEHIND.match(livre, each.fim)
         if each.datas and not is_town and livre[each.inicio : each.fim] not in ("carnaval", "reveillon"):
             yield Dias(each.inicio, each.fim, (Dia(each.inicio, each.fim, min(each.datas)),))
 
