@@ -469,7 +469,7 @@ def test_hours_with_a_slash_behind_a_dotted_date_do_not_make_a_long_range() -> N
     "texto",
     [
         "HTN clínico\nSN: 12, 14, 16\nSD: 13, 15\n1.500",
-        "HTN clínico\nNoites: 12,14,16\nDia: 13,15\n1.500",
+        "HTN clínico\nNoites: 12,14,16\nDias: 13,15\n1.500",
         "HTN clínico agosto\nSN: 12,14,16\nSD: 13,15\n1.500",
         "HTN clínico\nSN > 12, 14 e 16\nSD > 13 e 15\n1.500",
     ],
@@ -496,3 +496,17 @@ def test_letters_behind_a_weekday_and_its_day(texto: str) -> None:
 
 def test_town_with_the_name_of_a_holiday_is_not_a_day() -> None:
     assert curtas("Hospital Vida Plena/Natal clínico\nSN: 12, 14\nSD: 13, 15\n1.500")[0] == "08-12 noturno 1500"
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN orto: dias 5, 6 e 7 de agosto - 5 e 6 noturno, 7 diurno. 1.500",
+        "HTN clínico, 12 e 13 de agosto, 12 noite e 13 dia, 1.500",
+        "HTN clínico 12 e 13/08 (12 SN / 13 SD) 1.500",
+    ],
+)
+def test_days_that_are_repeated_with_shifts_are_read_or_doubted(texto: str) -> None:
+    found = vagas(texto)
+    right = len(found) == len({each.data.valor for each in found})
+    assert right or all(each.confianca <= 0.9 for each in found)

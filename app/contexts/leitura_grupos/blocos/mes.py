@@ -59,6 +59,9 @@ _MES_E_DIA = re.compile(r"[onlvrtiz]\.? \d\d?[^\w\n]{1,4}[dnmtscqp\d]")
 _COLADAS = re.compile(
     r"(?<![\d.,$])(?:0[1-9]|[12]\d|3[01])(?:,(?:0[1-9]|[12]\d|3[01])){1,20}(?![\d,%]|\.\d| ?k\b| ?mil\b| ?reais)"
 )
+# Matches labels for the shifts of a list of days: "Noites: 12, 14" and "Dias: 13, 15".
+_NOITES = re.compile(r"[^\w\n]{0,6}noites? ?:")
+_DIAS = re.compile(r"[^\w\n]{0,6}(?P<dias>dias?) ?:")
 _SO_DIAS = re.compile(
     rf"^{_DECO}(?:~\d{{1,2}}~[ ,]{{0,2}}(?:e )?)?(?:dias? )?(?P<dias>{_LISTA})(?: ?\(?{_WD}\)?)?[^\w\n]{{0,4}}$"
 )
@@ -219,6 +222,8 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
         found = [_por_extenso(each, hoje) if len(each.texto) <= LONGA else each for each in found]
     if _COLADAS.search("\n".join([each.texto for each in found])) is not None:
         found = [_com_espacos(each) for each in found]
+    if any(_NOITES.match(each.plano) for each in found):
+        found = [_com_turno_do_dia(each) for each in found]
     meses = Meses.de(found, hoje)
     if meses.nomes:
         found = _sem_tracos(found)
@@ -278,6 +283,12 @@ def _sem_tracos(found: list[Linha]) -> list[Linha]:
         Linha(re.sub(r" [-–—] ", " , ", each.texto), each.lugares) if _LISTA_COM_TRACOS.fullmatch(each.plano) else each
         for each in found
     ]
+
+
+def _com_turno_do_dia(line: Linha) -> Linha:
+    """Replace the label "Dias:" by "SD:". It names a shift if another line has the label "Noites:"."""
+    said = _DIAS.match(line.plano)
+    return line if said is None else line.trocada(*said.span("dias"), "SD")
 
 
 def _com_espacos(line: Linha) -> Linha:

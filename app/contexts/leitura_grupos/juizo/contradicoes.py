@@ -36,6 +36,8 @@ _UNREAD_ROW = re.compile(
 )
 _SIGN = re.compile(r"[ \t*_]{0,4}(\[ ?\S? ?\]|\( ?\S? ?\)|[^\w\s*_~'\"(-])")
 _MARKS, _LOOSE = frozenset("✔✓☑✗✘✖❎●○■□◆◇◻◼⚪⚫🔴🟢🟡🔵🟠"), " *_\ufe0f"
+# Matches a number before a shift. In ``livre``, the words that were read as days are blank.
+_BEFORE_SHIFT = re.compile(r"(?<![\w/.,:$-])(\d{1,2}) (?:s[dn]|noturno|diurno|noite|manha|tarde|dia)\b")
 _WEEK = ("seg", "ter", "qua", "qui", "sex", "sab", "dom")
 _WEEKDAY = re.compile(r"\b(?:seg|ter|qua|qui|sex|s[aá]b|dom)", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
@@ -70,6 +72,7 @@ def contraditorias(folha: Folha, vagas: Sequence[VagaLida]) -> frozenset[int]:
     - Only a weekday names the vacancy's day, and all written days are in later weeks.
     - The message states another number of shifts, has a row of a table that no rule read, or marks the lines of its
       vacancies with different signs that no legend explains.
+    - A number that no rule read as a day precedes a shift, and a vacancy has this day.
     - A line has several places and several shifts, and each place was combined with each shift.
     """
     found = set(_de_outro_preco(folha, vagas)) if len(folha.precos) > 1 else set()
@@ -80,7 +83,12 @@ def contraditorias(folha: Folha, vagas: Sequence[VagaLida]) -> frozenset[int]:
     )
     found.update(_antes_dos_escritos(folha, vagas))
     found.update(at for at, each in enumerate(vagas) if each.valor is not None and each.valor.valor > _alto(each))
-    if _has_other_count(folha, vagas) or _UNREAD_ROW.search(folha.texto.plano) or _has_other_signs(folha, vagas):
+    if (
+        _has_unread_day(folha, vagas)
+        or _has_other_count(folha, vagas)
+        or _UNREAD_ROW.search(folha.texto.plano)
+        or _has_other_signs(folha, vagas)
+    ):
         return frozenset(range(len(vagas)))
     lines: dict[tuple[int, int], list[int]] = {}
     for at, each in enumerate(vagas):
@@ -195,6 +203,14 @@ def _has_other_signs(folha: Folha, vagas: Sequence[VagaLida]) -> bool:
         found = _SIGN.match(texto.fonte, at)
         signs.add("" if found is None else found[1])
     return len(signs - {""}) > 1 or len(marked) > 1
+
+
+def _has_unread_day(folha: Folha, vagas: Sequence[VagaLida]) -> bool:
+    """Return whether a number before a shift repeats the day of a vacancy, but was not read as a day: "dias 5 e 6 de
+    agosto - 5 noturno, 6 diurno".
+    """
+    numbers = {int(each[1]) for each in _BEFORE_SHIFT.finditer(folha.livre)}
+    return bool(numbers) and any(each.data.valor.day in numbers for each in vagas)
 
 
 def _has_other_count(folha: Folha, vagas: Sequence[VagaLida]) -> bool:
