@@ -62,6 +62,8 @@ _COLADAS = re.compile(
 # Matches labels for the shifts of a list of days: "Noites: 12, 14" and "Dias: 13, 15".
 _NOITES = re.compile(r"[^\w\n]{0,6}noites? ?:")
 _DIAS = re.compile(r"[^\w\n]{0,6}(?P<dias>dias?) ?:")
+# A faster pattern. A line without a match of it has no list of several days behind a shift.
+_LISTA_DEPOIS = re.compile(r"[:>=(-][^\w\n]{0,4}(?:dias? )?\d{1,2} {0,2}(?:[,/;+&]|e |a )")
 _SO_DIAS = re.compile(
     rf"^{_DECO}(?:~\d{{1,2}}~[ ,]{{0,2}}(?:e )?)?(?:dias? )?(?P<dias>{_LISTA})(?: ?\(?{_WD}\)?)?[^\w\n]{{0,4}}$"
 )
@@ -218,11 +220,12 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
     """Add the month to days that are listed below the name of the month. If the message names no month, and at least
     two lines have numbers that may be days, mark these numbers as days.
     """
-    if _has_other_forms("\n".join([each.plano for each in found])):
+    plano = "\n".join([each.plano for each in found])
+    if _has_other_forms(plano):
         found = [_por_extenso(each, hoje) if len(each.texto) <= LONGA else each for each in found]
-    if _COLADAS.search("\n".join([each.texto for each in found])) is not None:
+    if _COLADAS.search(plano) is not None:
         found = [_com_espacos(each) for each in found]
-    if any(_NOITES.match(each.plano) for each in found):
+    if "noite" in plano and any(_NOITES.match(each.plano) for each in found):
         found = [_com_turno_do_dia(each) for each in found]
     meses = Meses.de(found, hoje)
     if meses.nomes:
@@ -386,7 +389,7 @@ def _dias(plano: str, has_month: bool) -> tuple[int, int, str] | None:
     if (found := _ANTES_DO_TURNO.match(plano)) is not None:
         return *found.span("dias"), "turno"
     if not has_month:
-        listed = _DEPOIS_DO_TURNO.search(plano)
+        listed = _DEPOIS_DO_TURNO.search(plano) if _LISTA_DEPOIS.search(plano) is not None else None
         if listed is not None and len(_NUMERO.findall(listed["dias"])) > 1:
             return *listed.span("dias"), "semana"
         found = _DIA_DA_SEMANA.match(plano)

@@ -47,7 +47,7 @@ def repetidos(folha: Folha, block: Bloco, days: Sequence[Any], shifts: Sequence[
     """Return one shift per day if the word "respectivamente" pairs the days of a line with as many shifts, some of which
     repeat: "dias 9, 11 e 14, SN, SD e SN respectivamente". Otherwise return ``shifts``.
     """
-    if _EXPLICIT not in folha.texto.plano or len(days) == len(shifts):
+    if len(days) == len(shifts) or _EXPLICIT not in folha.texto.plano:
         return shifts
     stated = [periodo_de(each) for each in block.turnos if each.periodo or each.das]
     by_period = {each.periodo: each for each in shifts}
