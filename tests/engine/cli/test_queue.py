@@ -164,7 +164,7 @@ def test_items_of_an_unserved_queue_are_listed_shown_and_moved(batuta: Command) 
     three_in_a_queue_of_the_last_version()
     (stranded,) = json.loads(batuta("queue", "list", "--json")[1])["unserved"]
     assert (stranded["queue"], stranded["name"], stranded["count"]) == ("antiga", "normaliza", 3)
-    assert "3 itens aguardam, mas nenhum worker atende" in batuta("queue", "list")[1]
+    assert "3 itens estão em espera, mas nenhum worker atende" in batuta("queue", "list")[1]
     shown = json.loads(batuta("queue", "show", "antiga", "--json")[1])
     assert [item["name"] for item in shown["items"]] == ["normaliza"] * 3
     code, out, _ = batuta("queue", "rehome", "antiga", "--to", "default", "--json")

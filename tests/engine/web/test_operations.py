@@ -278,7 +278,7 @@ async def test_the_brakes_say_what_waits_and_why(panel: Panel) -> None:
     await panel.work.database.run(NOTE, id=id, error="the printer is busy")
     html = (await panel.ask("/painel/freios")).text
     assert "the printer is busy" in html
-    assert "1 item aguarda aqui" in html
+    assert "1 item em espera aqui" in html
     assert "1 ao mesmo tempo" in html
     assert 'href="/painel/tarefas/paused"' in html  # the page names the jobs that a pause stops
 
