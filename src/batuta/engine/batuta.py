@@ -335,7 +335,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
     @cached_property
     def process_requests(self) -> SqlProcessRequests:
         """The requests that operators send to processes: drain, restart, dump the stacks."""
-        return SqlProcessRequests(self.database, self.ids)
+        return SqlProcessRequests(self.database, self.ids, self.wakeups.wake_here)
 
     @cached_property
     def presence(self) -> PresenceFolder:

@@ -5,6 +5,7 @@ switch.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime, time, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -107,14 +108,21 @@ class Observability:
         """
         working = loops or (f"worker:{queue.name}",)
         self._queues[queue.name] = WatchedQueue(
-            name=queue.name, pulse=queue.pulse, loops=working, limits=limits or QueueLimits(), hands_over=hands_over
+            name=queue.name,
+            pulse=queue.pulse,
+            loops=working,
+            limits=limits or QueueLimits(),
+            hands_over=hands_over,
+            is_empty=lambda: self.unserved().is_empty(queue),
         )
 
     def queues(self) -> Iterator[WatchedQueue]:
         yield from self._queues.values()
-        for name, queue in self.unserved().queues.items():
+        unserved = self.unserved()
+        for name, queue in unserved.queues.items():
             if name not in self._queues:
-                yield WatchedQueue(name=name, pulse=queue.pulse, loops=(f"worker:{name}",))
+                loops, is_empty = (f"worker:{name}",), partial(unserved.is_empty, queue)
+                yield WatchedQueue(name=name, pulse=queue.pulse, loops=loops, is_empty=is_empty)
 
     async def _find_unserved_tasks(self) -> list[Unserved]:
         return [each.items for each in await self.unserved().of_tasks()]

@@ -29,7 +29,7 @@ from batuta.processes.exit import FILE_WATCH_POLICY, RECYCLER_POLICY, FileWatch,
 from batuta.processes.heartbeat import HEARTBEAT_POLICY, Heartbeat, ProcessStatus
 from batuta.processes.loop_monitor import LoopMonitor, WatchdogThread, monitor_policy
 from batuta.processes.notify import Notifier
-from batuta.processes.requests import REQUESTS_POLICY, RequestLoop
+from batuta.processes.requests import REQUESTS, REQUESTS_POLICY, RequestLoop
 from batuta.processes.restarts import NewRestart, RestartReason, reason_of_dump
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.tables.processes import SqlBeats, SqlProcessRequests, SqlRestarts
@@ -160,7 +160,9 @@ class _Guard:
         # Heartbeats use the application's clock; the watchdog measures blocked time with the machine's clock.
         beating, watching = Supervisor(work.clock, work.events), Supervisor(SystemClock(), work.events)
         beating.add(self.heartbeat, HEARTBEAT_POLICY)
-        beating.add(self._requests(own), REQUESTS_POLICY)
+        requests = self._requests(own)
+        work.wakeups.call(REQUESTS, requests.call)
+        beating.add(requests, REQUESTS_POLICY)
         watching.add(self._monitor, monitor_policy(limits.blocked, notifier))
         if self.recycler.has_limits:
             watching.add(self.recycler, RECYCLER_POLICY)
@@ -176,6 +178,7 @@ class _Guard:
             restart_process=self._restart,
             stacks=partial(process_stacks, self._home, threading.get_ident()),
             open=own.open,
+            hears=lambda: self._work.wakeups.is_listening and self._monitor.is_answered,
         )
 
     def report_orphaned_stacks(self) -> None:

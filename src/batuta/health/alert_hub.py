@@ -109,6 +109,10 @@ class Decision:
     incident: IncidentChange
     seen: LastSeen
 
+    def changes(self, before: Before) -> bool:
+        """Return whether the decision must be stored."""
+        return self.seen != before.seen or self.said != AlertChanges() or self.incident != IncidentChange()
+
 
 class AlertStore(Protocol):
     async def lead(self, owner: str, lease: timedelta, *, now: datetime | None) -> bool:
@@ -167,8 +171,11 @@ class AlertHub:
             return Idle(self.clock.now() + timedelta(seconds=left))
         try:
             await self._remember()
-            self._decided_last = await self.store.lead(self.owner, HUB_LEASE, now=self.now())
-            if self._decided_last and self.clock.monotonic() >= self._look_at:
+            is_due = self.clock.monotonic() >= self._look_at
+            # A decision renews the lease too, so the last holder needs no separate statement for it.
+            if not (self._decided_last and is_due):
+                self._decided_last = await self.store.lead(self.owner, HUB_LEASE, now=self.now())
+            if self._decided_last and is_due:
                 await self._look()
         except StoreError:
             self._look_at = 0.0

@@ -2,6 +2,7 @@
 processes.
 """
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -189,6 +190,8 @@ def queues(watched: Callable[[], Iterable[WatchedQueue]], beats: Beats, now: Now
             return Report()
         signs = await beats.read_signs(within=FORGOTTEN_AFTER, now=now())
         living = signs.living_loops
+        # An empty queue has no findings. One statement answers for all queues of the task table.
+        empty = await asyncio.gather(*(queue.is_empty() for queue in asked))
         return merge_reports(
             [
                 judge_queue(
@@ -197,7 +200,8 @@ def queues(watched: Callable[[], Iterable[WatchedQueue]], beats: Beats, now: Now
                     has_worker=not living.isdisjoint(queue.loops),
                     because=signs.causes_of_absence(queue.loops),
                 )
-                for queue in asked
+                for queue, is_empty in zip(asked, empty, strict=True)
+                if not is_empty
             ]
         )
 

@@ -52,12 +52,17 @@ class QueueLimits:
     deserted_after: timedelta = timedelta(minutes=1)  # maximum time in which items may be due while no worker runs
 
 
+async def _unknown() -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedQueue:
     """A queue to check. ``loops`` lists the names of the loops that serve the queue; at least one running process must
     have one of these loops.
 
     If ``hands_over`` is true, another process runs the claimed items, so a claimed item may still be waiting.
+    ``is_empty`` returns true if ``pulse`` would certainly count no item. Several queues may answer with one statement.
     """
 
     name: str
@@ -65,6 +70,7 @@ class WatchedQueue:
     loops: tuple[str, ...]
     limits: QueueLimits = QueueLimits()
     hands_over: bool = False
+    is_empty: Callable[[], Awaitable[bool]] = _unknown
 
 
 def judge_queue(queue: WatchedQueue, pulse: Pulse, *, has_worker: bool, because: tuple[str, ...] = ()) -> Report:

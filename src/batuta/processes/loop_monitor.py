@@ -44,6 +44,8 @@ REARM_EVERY = timedelta(seconds=2)
 REPORT_TIMEOUT = timedelta(seconds=3)
 # If a sleep took this much longer than requested, the whole process was suspended.
 OVERSLEPT = timedelta(seconds=2)
+# An event loop that has not responded for this long may be blocked.
+ANSWERS_WITHIN = timedelta(seconds=2)
 
 
 def exit_now(code: int) -> None:
@@ -90,6 +92,12 @@ class LoopMonitor:
     @property
     def is_blocked(self) -> bool:
         return self._warnings > 0
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the event loop has responded to the questions that are older than ANSWERS_WITHIN."""
+        asked_at = self._asked_at
+        return asked_at is None or self.clock.monotonic() - asked_at < ANSWERS_WITHIN.total_seconds()
 
     async def tick(self) -> Pace:
         now = self.clock.monotonic()

@@ -4,8 +4,13 @@
 
 The loop runs in the watchdog thread, so even a process whose event loop is blocked can write its stacks. A request
 names one process by its worker id, so a process that starts later never receives it.
+
+A new request notifies the processes that listen. Such a process reads the requests rarely while it hears notifications,
+that is while its event loop responds. Every other process reads them every five seconds.
 """
 
+import asyncio
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
@@ -21,6 +26,9 @@ RESTART_ASKED = define("restart_asked", "got a restart request from {by}")
 REQUESTS_POLICY = LoopPolicy(
     every=timedelta(seconds=5), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER
 )
+REQUESTS = "process-requests"  # name of the notification about a new request
+# Interval at which a process that hears notifications reads the requests, because a notification may be lost.
+UNLESS_CALLED = timedelta(seconds=30)
 
 
 class RequestKind(StrEnum):
@@ -58,10 +66,27 @@ class RequestLoop:
     restart_process: Callable[[str], None]
     stacks: Callable[[], str]
     open: Callable[[], Awaitable[None]] = _is_open
+    hears: Callable[[], bool] = lambda: False  # whether a notification would reach this process now
     name: str = "requests"
     wakeup: Wakeup = field(default_factory=Wakeup)
+    _read_at: float = -math.inf
+    _is_called: bool = False
+    _home: asyncio.AbstractEventLoop | None = None
+
+    def call(self) -> None:
+        """Read the requests soon, but at most as often as a process that hears no notifications. May be called from any
+        thread.
+        """
+        self._is_called = True
+        if self._home is not None and not self._home.is_closed():
+            self._home.call_soon_threadsafe(self.wakeup.set)
 
     async def tick(self) -> Pace:
+        self._home, now = asyncio.get_running_loop(), self.clock.monotonic()
+        wait = UNLESS_CALLED if self.hears() and not self._is_called else REQUESTS_POLICY.every
+        if (left := self._read_at + wait.total_seconds() - now) > 0:
+            return Idle(self.clock.now() + timedelta(seconds=left)) if self._is_called else Idle()
+        self._is_called, self._read_at = False, now
         await self.open()
         for each in await self.store.open_requests(self.worker_id):
             stack = self.stacks() if each.request == RequestKind.STACK else None

@@ -119,8 +119,7 @@ class QueueStore(Protocol):
 
     async def follow_clock(self, lease: timedelta) -> timedelta:
         """Detect that the machine's clock was set back, and correct the queue's stored due times and leases. A queue
-        that uses the database's clock needs no correction. In both cases this method executes a small write, so its
-        duration shows how fast writes are.
+        that uses the database's clock needs no correction.
 
         Return how far the clock was set back. Zero means that the clock was not set back, or that the queue uses the
         database's clock.

@@ -308,11 +308,20 @@ class Wakeups:
         self._database = database
         self._clock = clock
         self._listener: ChangeListener | None = None
-        self._wakeups: dict[str, list[Wakeup]] = {}
+        self._calls: dict[str, list[Callable[[], None]]] = {}
 
     def add(self, name: str, wakeup: Wakeup) -> None:
         """Register a worker's wake-up. It is set whenever a process enqueues work in the queue ``name``."""
-        self._wakeups.setdefault(name, []).append(wakeup)
+        self.call(name, wakeup.set)
+
+    def call(self, name: str, function: Callable[[], None]) -> None:
+        """Register a function. It is called on the event loop whenever a process notifies ``name``."""
+        self._calls.setdefault(name, []).append(function)
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether this process receives notifications from other processes."""
+        return self._listener is not None
 
     def wake(self, name: str | None = None) -> None:
         """Wake a queue's workers after a commit that made items due; None means all queues. On SQLite this also wakes
@@ -322,10 +331,10 @@ class Wakeups:
         self._database.notify(name)
 
     def wake_here(self, name: str | None = None) -> None:
-        for known, wakeups in self._wakeups.items():
+        for known, functions in self._calls.items():
             if name in (None, known):
-                for wakeup in wakeups:
-                    wakeup.set()
+                for function in functions:
+                    function()
 
     def _receive(self, name: str | None) -> None:
         self.wake_here(name)

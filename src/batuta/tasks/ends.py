@@ -6,7 +6,7 @@ awaited tasks and batches have ended. The loop reads the state of the rows, not 
 dies or loses its lease, no information is lost, and the loop in another process carries on.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
@@ -23,6 +23,9 @@ from batuta.supervise.loop import Again, Idle, LoopPolicy, Pace, Wakeup
 HELD_UNTIL = datetime(9000, 1, 1, tzinfo=UTC)
 TASK_ENDS = "task-ends"
 TASK_ENDS_POLICY = LoopPolicy(every=timedelta(seconds=5), stuck_after=timedelta(minutes=1), max_failures=20)
+# Interval while no batch is open and no task waits. A new batch and a new wait notify this process, unless a program wrote
+# them through a SQLite connection of its own.
+WHILE_UNNEEDED = timedelta(seconds=10)
 # How long to wait while another process is ending batches. The loop must check again afterwards, because the other
 # process may not have seen the latest change.
 BUSY_WAIT = timedelta(milliseconds=100)
@@ -137,8 +140,10 @@ class TaskEnds:
 
     name = TASK_ENDS
 
-    def __init__(self, store: EndStore, clock: Clock) -> None:
+    def __init__(self, store: EndStore, clock: Clock, hears: Callable[[], bool] = lambda: False) -> None:
+        """Create the loop. ``hears`` returns whether this process receives notifications from other processes."""
         self.wakeup = Wakeup()
+        self._hears = hears
         self._store = store
         self._clock = clock
         self._rests_until = 0.0
@@ -160,4 +165,5 @@ class TaskEnds:
                 return Idle(self._clock.now() + BUSY_WAIT)
             case Advance.NOTHING:
                 self._rests_until = started + took * REST
-                return Idle()
+                is_rare = self._hears() and not self._store.is_needed
+                return Idle(self._clock.now() + WHILE_UNNEEDED) if is_rare else Idle()

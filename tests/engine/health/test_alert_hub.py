@@ -141,6 +141,28 @@ async def test_hub_checks_every_half_minute_and_at_every_tick_during_an_alert(se
     assert setup.checks_run == 6
 
 
+async def test_check_that_finds_nothing_opens_no_transaction(setup: HubSetup, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub, opened = setup.hub(), list[str]()
+    await hub.tick()  # the first check stores the health
+    plain = setup.work.database.inner.transaction
+
+    def recorded() -> Any:
+        opened.append("transaction")
+        return plain()
+
+    monkeypatch.setattr(setup.work.database.inner, "transaction", recorded)
+    for _ in range(9):
+        await setup.clock.advance(EVERY)
+        await hub.tick()
+    assert (opened, setup.checks_run) == ([], 4)
+    setup.findings = [make_finding()]
+    for _ in range(3):
+        await setup.clock.advance(EVERY)
+        await hub.tick()
+    assert opened
+    assert setup.sink.sent == [(AlertKind.ALERT, "a")]
+
+
 async def test_standby_hub_takes_over_when_the_lease_of_the_active_hub_expires(setup: HubSetup) -> None:
     first, second = setup.hub("a"), setup.hub("b")
     await first.tick()

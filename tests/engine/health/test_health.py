@@ -10,7 +10,7 @@ from batuta.engine.batuta import Batuta
 from batuta.health.finding import Assessment, Severity
 from batuta.health.workers import DEAD_AFTER, SCHEDULER_SILENT, judge_scheduler, judge_workers
 from batuta.kernel.leases import LeaseHolder
-from batuta.stores.sql.database import Database
+from batuta.stores.sql.database import Database, Query, Row
 from batuta.stores.sql.tables.processes import SqlBeats
 from batuta.supervise.retention import Pruner
 from batuta.testing import FakeClock
@@ -54,6 +54,57 @@ async def test_backlog_counts_only_due_items(work: Batuta, clock: FakeClock) -> 
 async def test_empty_queue_has_a_pulse(work: Batuta) -> None:
     pulse = await work.queues["default"].pulse()
     assert (pulse.due, pulse.oldest_due_at, pulse.stuck, pulse.dead, pulse.is_held) == (0, None, 0, 0, False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "available_at = available_at",  # waiting
+        "lease_until = available_at, status = 'in_progress'",
+        "finished_at = available_at, status = 'failed'",
+        "limit_key = 'one'",  # no claim has seen it yet
+    ],
+)
+async def test_queue_is_not_empty_while_its_pulse_may_count_an_item(work: Batuta, change: str) -> None:
+    assert await empty_queues(work) == {"default", "other"}
+    await work.enqueue("mail", 1)
+    await work.database.script(f"UPDATE tasks SET {change}")
+    assert await empty_queues(work) == {"other"}
+
+
+async def test_queue_whose_items_have_ended_is_empty(work: Batuta) -> None:
+    await work.enqueue("mail", 1)
+    await work.database.script("UPDATE tasks SET finished_at = available_at, status = 'complete'")
+    assert await empty_queues(work) == {"default", "other"}
+
+
+async def empty_queues(work: Batuta) -> set[str]:
+    return {queue.name for queue in work.observability.queues() if await queue.is_empty()}
+
+
+async def test_one_statement_answers_for_all_empty_queues(work: Batuta, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, plain = list[str](), work.database.inner.all
+
+    async def recorded(query: Query, **values: object) -> list[Row]:
+        asked.append(query.name)
+        return await plain(query, **values)
+
+    monkeypatch.setattr(work.database.inner, "all", recorded)
+    await work.enqueue("mail", 1)
+    await work.health.look(fresh=True)
+    assert (asked.count("occupied"), asked.count("pulse")) == (1, 1)
+
+
+async def test_one_statement_reads_the_heartbeats_for_all_checks(work: Batuta, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, plain = list[str](), work.database.inner.all
+
+    async def recorded(query: Query, **values: object) -> list[Row]:
+        asked.append(query.name)
+        return await plain(query, **values)
+
+    monkeypatch.setattr(work.database.inner, "all", recorded)
+    await work.health.look(fresh=True)
+    assert asked.count("seen") == 1
 
 
 async def test_stuck_counts_items_of_a_dead_worker_but_not_waiting_retries(work: Batuta, clock: FakeClock) -> None:
@@ -168,6 +219,23 @@ async def test_dead_process_stays_dead_when_the_clock_is_set_back(work: Batuta, 
     signs = await work.beats.read_signs(within=HOUR, now=clock.now())
     assert signs.living_loops == {"x"}
     assert [each.cause for each in judge_scheduler(signs, None).findings] == [SCHEDULER_SILENT]
+
+
+async def test_heartbeats_of_other_processes_are_written_only_after_a_clock_step(
+    work: Batuta, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, plain = list[str](), work.liveness.inner.run
+
+    async def recorded(query: Query, **values: object) -> int:
+        written.append(query.name)
+        return await plain(query, **values)
+
+    monkeypatch.setattr(work.liveness.inner, "run", recorded)
+    await work.beats.beat("w:1", "worker", {}, now=clock.now())
+    assert written == []
+    clock.step(-HOUR)
+    await work.beats.beat("w:2", "worker", {}, now=clock.now())
+    assert written == ["put_back"]
 
 
 async def test_live_processes_raise_no_finding_when_the_clock_is_set_back(work: Batuta, clock: FakeClock) -> None:

@@ -2,8 +2,9 @@
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -12,12 +13,14 @@ from batuta.engine.process import guard_process
 from batuta.health.workers import FORGOTTEN_AFTER, Beat
 from batuta.kernel.errors import Recycled
 from batuta.kernel.ids import Ids
-from batuta.processes.requests import RESTART_ASKED, RequestKind, RequestLoop
+from batuta.processes.requests import REQUESTS, RESTART_ASKED, ProcessRequest, RequestKind, RequestLoop, RequestStore
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queries import query_of
 from batuta.stores.sql.tables.processes import SqlProcessRequests
+from batuta.supervise.loop import Idle
 from batuta.supervise.stacks import process_stacks, stack_of_task
 from batuta.testing import FakeClock
+from batuta.testing.clock import settle
 
 AUDIT = query_of("audit", "SELECT actor, action, subject FROM audit_log ORDER BY at, id", writes=False)
 
@@ -26,8 +29,11 @@ AUDIT = query_of("audit", "SELECT actor, action, subject FROM audit_log ORDER BY
 class Process:
     done: list[str] = field(default_factory=list)
 
-    def loop(self, store: SqlProcessRequests, clock: FakeClock, worker_id: str) -> RequestLoop:
+    def loop(
+        self, store: RequestStore, clock: FakeClock, worker_id: str, hears: Callable[[], bool] = lambda: False
+    ) -> RequestLoop:
         return RequestLoop(
+            hears=hears,
             worker_id=worker_id,
             store=store,
             clock=clock,
@@ -56,6 +62,74 @@ async def test_a_process_takes_its_own_requests_once(database: Database, ids: Id
     audited = [(row["actor"], row["action"], row["subject"]) for row in await database.all(AUDIT)]
     assert audited == [("ana", f"process.{kind}", "worker web1:7") for kind in RequestKind]
     assert await store.prune(before=clock.now() + timedelta(days=1), limit=10) == 3
+
+
+class CountedRequests:
+    def __init__(self) -> None:
+        self.reads = 0
+
+    async def open_requests(self, worker_id: str) -> Sequence[ProcessRequest]:
+        self.reads += 1
+        return []
+
+    async def take(self, id: str, *, now: datetime, stack: str | None = None) -> bool:
+        return False
+
+
+async def reads_within(loop: RequestLoop, store: CountedRequests, clock: FakeClock, seconds: int) -> int:
+    before = store.reads
+    for _ in range(seconds // 5):
+        await clock.advance(5)
+        await loop.tick()
+    return store.reads - before
+
+
+async def test_process_that_hears_notifications_reads_its_requests_rarely(clock: FakeClock) -> None:
+    store, hearing = CountedRequests(), [True]
+    loop = Process().loop(store, clock, "w:1", lambda: hearing[0])
+    assert await reads_within(loop, store, clock, 60) == 2
+    hearing[0] = False  # the event loop is blocked, or the listener is lost
+    assert await reads_within(loop, store, clock, 60) == 12
+
+
+async def test_notified_process_reads_its_requests_at_once_but_not_more_often_than_without(clock: FakeClock) -> None:
+    store = CountedRequests()
+    loop = Process().loop(store, clock, "w:1", lambda: True)
+    await loop.tick()
+    await clock.advance(6)
+    loop.call()
+    await settle()
+    assert loop.wakeup.is_set()
+    await loop.tick()
+    assert store.reads == 2
+    loop.call()
+    rest = await loop.tick()
+    assert (store.reads, rest) == (2, Idle(clock.now() + timedelta(seconds=5)))
+    await clock.advance(5)
+    await loop.tick()
+    assert store.reads == 3
+
+
+async def test_request_notifies_the_process_that_listens(work_of_two: tuple[Batuta, Batuta]) -> None:
+    asking, asked = work_of_two
+    called = asyncio.Event()
+    asked.wakeups.call(REQUESTS, called.set)
+    await asked.wakeups.tick()
+    assert asked.wakeups.is_listening
+    called.clear()
+    now = asking.clock.now()
+    beat = Beat(
+        worker_id="w:1", role="worker", status="online", beat_at=now, started_at=now, loops={}, host="web1", pid=7
+    )
+    await asking.process_requests.ask(beat, RequestKind.DRAIN, by="ana", now=now)
+    await asyncio.wait_for(called.wait(), 60)
+    await asked.wakeups.drain(timedelta(seconds=1))
+
+
+@pytest.fixture
+async def work_of_two(database_url: str) -> AsyncIterator[tuple[Batuta, Batuta]]:
+    async with Batuta(database_url) as one, Batuta(database_url) as other:
+        yield one, other
 
 
 async def test_stacks_name_the_task_of_each_item() -> None:

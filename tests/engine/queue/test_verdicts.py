@@ -1,7 +1,7 @@
 """Crashes, attempts and the reason why an item died are recorded correctly, on both databases."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -10,6 +10,7 @@ import pytest
 
 from batuta.kernel.errors import StoreTimeout, StoreUnavailable
 from batuta.kernel.events import ItemLost
+from batuta.kernel.leases import LeaseHolder, Renewed
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Done, Failed, Snooze, after_seconds
 from batuta.queue.store import ClaimResult
@@ -513,6 +514,45 @@ async def test_items_of_a_dead_worker_are_released_soon_after_their_lease(bench:
     assert (await bench.row(id))["crashes"] == 0
     await rescue_for(bench, rescuer, 0.2)
     assert ((await bench.row(id))["status"], (await bench.row(id))["crashes"]) == ("queued", 1)
+
+
+async def test_rescuer_measures_writes_only_while_a_lease_may_expire(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured, plain = list[timedelta](), bench.store.renew
+
+    async def recorded(leases: Collection[Lease], lease_holder: LeaseHolder) -> Renewed:
+        measured.append(lease_holder.lease)
+        return await plain(leases, lease_holder)
+
+    monkeypatch.setattr(bench.store, "renew", recorded)
+    bench.handles("conta", fine)
+    await bench.put("conta")
+    rescuer = Rescuer("default", bench.store, LEASE, bench.clock, bench.events)
+    await rescuer.tick()
+    assert measured == []
+    assert len((await bench.store.settle_and_claim([], bench.worker()._lease_holder, 1)).leases) == 1
+    await bench.clock.advance(LEASE * 0.9)
+    await rescuer.tick()
+    assert measured == [LEASE]
+
+
+async def test_slow_write_makes_the_rescuer_observe_a_lease_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = bench.store.renew
+
+    async def slow(leases: Collection[Lease], lease_holder: LeaseHolder) -> Renewed:
+        await bench.clock.advance(lease_holder.lease / 2)
+        return await plain(leases, lease_holder)
+
+    bench.handles("conta", fine)
+    (id,) = await bench.put("conta")
+    assert len((await bench.store.settle_and_claim([], bench.worker()._lease_holder, 1)).leases) == 1
+    rescuer = Rescuer("default", bench.store, LEASE, bench.clock, bench.events)
+    monkeypatch.setattr(bench.store, "renew", slow)
+    await rescue_for(bench, rescuer, 3)
+    assert (await bench.row(id))["crashes"] == 0
 
 
 async def test_lease_renewed_between_two_looks_is_not_released(bench: Bench) -> None:

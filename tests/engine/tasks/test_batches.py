@@ -24,6 +24,8 @@ from batuta.queues import MemberCounts
 from batuta.sql import Database, Reading, Transaction
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queue.batches import KEEP_BATCHES
+from batuta.supervise.loop import Idle
+from batuta.tasks.ends import WHILE_UNNEEDED
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.kit import Kit
 
@@ -187,6 +189,28 @@ async def test_a_lost_lease_does_not_end_a_batch(program: Program, clock: FakeCl
     assert (await batch.progress()).state == "running"
     await program.kit.drain()
     assert len(program.reports) == 1
+
+
+async def test_idle_process_looks_for_ends_rarely_until_another_process_opens_a_batch(
+    program: Program, database_url: str, clock: FakeClock
+) -> None:
+    work, other = program.work, Program(database_url, clock)
+    await work.wakeups.tick()
+    await work.task_ends.tick()
+    assert await work.task_ends.tick() == Idle(clock.now() + WHILE_UNNEEDED)
+    work.task_ends.wakeup.clear()
+    async with other.work, other.work.batch("one") as batch:
+        await asyncio.wait_for(work.task_ends.wakeup.wait(), 60)
+        await clock.advance(1)
+        assert await work.task_ends.tick() == Idle()
+        await batch.add(other.send, ["a"])
+    await work.wakeups.drain(MINUTE)
+
+
+async def test_process_without_notifications_looks_for_ends_at_every_tick(program: Program) -> None:
+    await program.work.task_ends.tick()
+    assert not program.work.wakeups.is_listening
+    assert await program.work.task_ends.tick() == Idle()
 
 
 async def write(database: Database, sql: str, **values: str) -> None:

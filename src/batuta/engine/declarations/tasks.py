@@ -74,7 +74,7 @@ class TaskDeclarations:
             store, self.tasks, self.ids, self.clock, self.events, self.now, self._items.batch_members
         )
         self.batches = self.tasks.batches = Batches(self.batch_store, self.tasks)
-        self.task_ends = TaskEnds(self.batch_store, self.clock)
+        self.task_ends = TaskEnds(self.batch_store, self.clock, lambda: self.wakeups.is_listening)
         self.wakeups.add(self.task_ends.name, self.task_ends.wakeup)
         self.events.subscribe(self.task_ends.on_event)
         self.closers.append(store.endings.close)

@@ -8,14 +8,14 @@ observations, more than a renewal interval passes on the monotonic clock. So a l
 a clock step, a restart of the rescuer, a suspension of the machine, or a renewal that found its row locked.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, ItemsRescued
-from batuta.kernel.leases import SilenceDetector
+from batuta.kernel.leases import LeaseHolder, SilenceDetector
 from batuta.kernel.values import dataclass
 from batuta.queue.item import ItemState
 from batuta.queue.store import Lapsing, QueueStore, Rescued
@@ -55,9 +55,12 @@ class Rescuer:
         """Release expired leases that have not changed since an earlier call, and record the leases that expire soon."""
         self._forget_after_gap()
         try:
-            if await self._writes_are_slow():
+            is_slow = await self._takes_long(self._follow_clock())
+            lapsing = await self.store.lapsing(self.lease / 2, MOST_WATCHED)
+            # If writes are slow, other workers' renewals are slow too.
+            if is_slow or (lapsing and await self._takes_long(self._write_nothing())):
                 self._silence.forget()
-            confirmed = self._confirm(await self.store.lapsing(self.lease / 2, MOST_WATCHED))
+            confirmed = self._confirm(lapsing)
             rescued = await self.store.rescue(RESCUE_BATCH, confirmed) if confirmed else ()
         except StoreUnavailable:
             self._silence.forget()  # while the store was unavailable, no worker could renew its leases
@@ -98,13 +101,17 @@ class Rescuer:
         if before is not None and abs(now - before) > self.lease:
             self._silence.forget()
 
-    async def _writes_are_slow(self) -> bool:
-        """Execute a small write and return whether it was slow. A slow write means that other workers' renewals are
-        slow too.
-        """
-        began = self.clock.monotonic()
+    async def _follow_clock(self) -> None:
         if await self.store.follow_clock(self.lease):
             self.wake()  # the correction after a clock step made items due
+
+    async def _write_nothing(self) -> None:
+        """Execute a small write, whose duration shows how fast writes are."""
+        await self.store.renew((), LeaseHolder(owner=self.queue, lease=self.lease))
+
+    async def _takes_long(self, write: Awaitable[None]) -> bool:
+        began = self.clock.monotonic()
+        await write
         return self.clock.monotonic() - began > self.lease.total_seconds() / 3
 
 

@@ -44,6 +44,7 @@ LOOK = {
 class TaskQueries:
     put_calls: Query
     next_due: Query
+    occupied: Query
     alive: Query
     task: Query
     unserved: Query
@@ -90,6 +91,7 @@ class SqlTasks:
         self._gatherers: dict[str, Gatherer[dict[str, Json], str]] = {}
         # The workers of a process poll at the same instants, so one statement reads for all of them.
         self._next_due: BatchLoader[str, Row] = BatchLoader(self._load_next_due)
+        self._occupied: BatchLoader[str, Row] = BatchLoader(self._load_occupied)
         self._queries = load_queries(TaskQueries, STATEMENTS / "tasks.sql", self.database.dialect)
         self.endings = Endings(
             self.database, self.clock, await_end=self._queries.await_end, unfinished=self._queries.unfinished
@@ -122,6 +124,14 @@ class SqlTasks:
     async def _load_next_due(self, queues: Sequence[str]) -> Mapping[str, Row]:
         asked = {"queues": AsJson(queues), "now": self._now()}
         rows = await (self.liveness or self.database).all(self._queries.next_due, **asked)
+        return {row["queue"]: row for row in rows}
+
+    async def is_empty(self, queue: str) -> bool:
+        """Return whether a queue has no task that ``SqlQueue.pulse`` would count. Several calls share one statement."""
+        return await self._occupied.get(queue) is None
+
+    async def _load_occupied(self, queues: Sequence[str]) -> Mapping[str, Row]:
+        rows = await self.database.all(self._queries.occupied, queues=AsJson(queues))
         return {row["queue"]: row for row in rows}
 
     async def enqueue(
@@ -477,6 +487,10 @@ class UnservedItems:
     async def of_tasks(self) -> list[UnservedIn]:
         served = [queue.name for queue in self.queues.values() if queue.table.name == TASKS.name]
         return [UnservedIn(each, self._tasks.queue(each.queue)) for each in await self._tasks.find_unserved(served)]
+
+    async def is_empty(self, queue: SqlQueue) -> bool:
+        """Return whether a queue has no item that its ``pulse`` would count. False if that is unknown."""
+        return queue.table.name == TASKS.name and await self._tasks.is_empty(queue.name)
 
     async def of_stages(self) -> list[UnservedIn]:
         """Return the waiting items of stages that no longer exist. This method reads the complete table of every

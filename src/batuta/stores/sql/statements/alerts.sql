@@ -1,15 +1,21 @@
--- write lead on sqlite: take or renew the lease; returns no row if another process holds it
+-- write lead on sqlite: take or renew the lease, and read the last health; returns no row if another process holds the lease
 INSERT INTO leases (name, owner, lease_until) VALUES (:name, :owner, coalesce(:now, now()) + :lease)
 ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, lease_until = excluded.lease_until
 WHERE leases.owner = excluded.owner OR leases.lease_until <= coalesce(:now, now())
-RETURNING coalesce(:now, now()) AS "now [TIMESTAMPTZ]";
+RETURNING coalesce(:now, now()) AS "now [TIMESTAMPTZ]",
+          (SELECT setting FROM app_settings WHERE name = 'health_seen') AS "seen [JSONB]",
+          NOT EXISTS (SELECT 1 FROM health_causes)
+              AND NOT EXISTS (SELECT 1 FROM health_incidents WHERE trigger_source = 'automatic' AND resolved_at IS NULL) AS "is_quiet [BOOLEAN]";
 
--- write lead on postgres: take or renew the lease; returns no row if another process holds it
+-- write lead on postgres: take or renew the lease, and read the last health; returns no row if another process holds the lease
 INSERT INTO leases (name, owner, lease_until)
 VALUES (:name, :owner, coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond')
 ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, lease_until = excluded.lease_until
 WHERE leases.owner = excluded.owner OR leases.lease_until <= coalesce(:now, statement_timestamp())
-RETURNING coalesce(:now, statement_timestamp()) AS now;
+RETURNING coalesce(:now, statement_timestamp()) AS now,
+          (SELECT setting FROM app_settings WHERE name = 'health_seen') AS seen,
+          NOT EXISTS (SELECT 1 FROM health_causes)
+              AND NOT EXISTS (SELECT 1 FROM health_incidents WHERE trigger_source = 'automatic' AND resolved_at IS NULL) AS is_quiet;
 
 -- read alerted: the last alert about each cause
 SELECT cause, told_severity, told_at, since, message, gone_at FROM health_causes;

@@ -1,20 +1,23 @@
--- write beat on sqlite: record a heartbeat
+-- write beat on sqlite: record a heartbeat, and return whether a heartbeat lies in the future, because the clock was set back
 INSERT INTO worker_heartbeats (worker_id, worker_name, status, last_heartbeat_at, started_at, loops_status, host, pid, version,
                                rss_bytes, cpu_seconds)
 VALUES (:worker_id, :worker_name, :status, coalesce(:now, now()), coalesce(:now, now()), :loops, :host, :pid, :version,
         :rss_bytes, :cpu_seconds)
 ON CONFLICT (worker_id) DO UPDATE
 SET status = excluded.status, last_heartbeat_at = excluded.last_heartbeat_at, loops_status = excluded.loops_status,
-    rss_bytes = excluded.rss_bytes, cpu_seconds = excluded.cpu_seconds, started_at = min(worker_heartbeats.started_at, excluded.started_at);
+    rss_bytes = excluded.rss_bytes, cpu_seconds = excluded.cpu_seconds, started_at = min(worker_heartbeats.started_at, excluded.started_at)
+RETURNING EXISTS (SELECT 1 FROM worker_heartbeats WHERE last_heartbeat_at > coalesce(:now, now()) + 5000000) AS "is_ahead [BOOLEAN]";
 
--- write beat on postgres: record a heartbeat
+-- write beat on postgres: record a heartbeat, and return whether a heartbeat lies in the future, because the clock was set back
 INSERT INTO worker_heartbeats (worker_id, worker_name, status, last_heartbeat_at, started_at, loops_status, host, pid, version,
                                rss_bytes, cpu_seconds)
 VALUES (:worker_id, :worker_name, :status, coalesce(:now, statement_timestamp()), coalesce(:now, statement_timestamp()), :loops,
         :host, :pid, :version, :rss_bytes, :cpu_seconds)
 ON CONFLICT (worker_id) DO UPDATE
 SET status = excluded.status, last_heartbeat_at = excluded.last_heartbeat_at, loops_status = excluded.loops_status,
-    rss_bytes = excluded.rss_bytes, cpu_seconds = excluded.cpu_seconds, started_at = least(worker_heartbeats.started_at, excluded.started_at);
+    rss_bytes = excluded.rss_bytes, cpu_seconds = excluded.cpu_seconds, started_at = least(worker_heartbeats.started_at, excluded.started_at)
+RETURNING EXISTS (SELECT 1 FROM worker_heartbeats
+                  WHERE last_heartbeat_at > coalesce(:now, statement_timestamp()) + INTERVAL '5 seconds') AS is_ahead;
 
 -- write put_back on sqlite: after the clock was set back, move heartbeats from its future to the current time
 UPDATE worker_heartbeats

@@ -1,5 +1,10 @@
--- write add: ask a process to do something
+-- write add on sqlite: ask a process to do something
 INSERT INTO process_requests (id, worker_id, request, asked_by, asked_at) VALUES (:id, :worker_id, :request, :by, :now);
+
+-- write add on postgres: ask a process to do something, and notify every process
+WITH sent AS (SELECT pg_notify('batuta', 'process-requests'))
+INSERT INTO process_requests (id, worker_id, request, asked_by, asked_at)
+SELECT :id::uuid, :worker_id, :request, :by, :now::timestamptz FROM sent;
 
 -- read open: requests that their process has not taken yet
 SELECT id, worker_id, request, asked_by, asked_at, taken_at, stack FROM process_requests

@@ -24,6 +24,24 @@ SELECT queue.name AS queue, coalesce(:now, statement_timestamp()) AS now,
           AND available_at < 'infinity' ORDER BY available_at LIMIT 1) AS at
 FROM jsonb_array_elements_text(:queues) AS queue (name);
 
+-- read occupied on sqlite: the queues of ``queues`` that contain a waiting, running or failed task, except tasks in a limit's line
+SELECT queue.value AS queue FROM json_each(:queues) AS queue
+WHERE EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_ready
+              WHERE tasks.queue = queue.value AND status = 'queued' AND lease_until IS NULL AND limit_key IS NULL)
+   OR EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_dead WHERE tasks.queue = queue.value AND status = 'failed')
+   OR queue.value IN (SELECT tasks.queue FROM tasks INDEXED BY tasks_leased WHERE lease_until IS NOT NULL)
+   OR queue.value IN (SELECT tasks.queue FROM tasks INDEXED BY tasks_unfiled
+                      WHERE status = 'queued' AND lease_until IS NULL AND limit_key IS NOT NULL AND NOT in_line);
+
+-- read occupied on postgres: the queues of ``queues`` that contain a waiting, running or failed task, except tasks in a limit's line
+SELECT queue.name AS queue FROM jsonb_array_elements_text(:queues) AS queue (name)
+WHERE EXISTS (SELECT 1 FROM tasks
+              WHERE tasks.queue = queue.name AND status = 'queued' AND lease_until IS NULL AND limit_key IS NULL)
+   OR EXISTS (SELECT 1 FROM tasks WHERE tasks.queue = queue.name AND status = 'failed')
+   OR queue.name IN (SELECT tasks.queue FROM tasks WHERE lease_until IS NOT NULL)
+   OR queue.name IN (SELECT tasks.queue FROM tasks
+                     WHERE status = 'queued' AND lease_until IS NULL AND limit_key IS NOT NULL AND NOT in_line);
+
 -- read alive: the unfinished task with this name and key
 SELECT id FROM tasks WHERE name = :name AND unique_key = :key AND status IN ('queued', 'in_progress');
 

@@ -1,4 +1,4 @@
--- read oldest on sqlite: unused, because SQLite has one writer and short reads
+-- read oldest on sqlite: unused
 SELECT NULL AS pid, NULL AS name, NULL AS seconds, NULL AS transactions WHERE 0;
 
 -- read oldest on postgres: the transaction that has prevented the removal of dead rows of this database for the longest time

@@ -156,6 +156,13 @@ class SqlAlerts:
         *,
         now: datetime | None,
     ) -> Decision | None:
+        led = await self._lead(self._database, owner, lease, now)
+        if led is None:
+            return None
+        if led["is_quiet"]:
+            before = Before(now=led["now"], alerted={}, seen=read_last_seen(led["seen"]), incident=None)
+            if not (decision := decide(before)).changes(before):
+                return decision
         async with self._database.transaction() as transaction:
             led = await self._lead(transaction, owner, lease, now)
             if led is None:

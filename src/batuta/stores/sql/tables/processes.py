@@ -4,18 +4,20 @@ transaction.
 
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TypeAlias
 
 from batuta.health.checks import OpenTransaction
 from batuta.health.workers import Beat, LoopSeen, Signs
+from batuta.kernel.batcher import BatchLoader
 from batuta.kernel.clock import in_microseconds
 from batuta.kernel.ids import Ids
 from batuta.kernel.reasons import decode, encode
 from batuta.kernel.storage.json import Json
 from batuta.kernel.values import dataclass
 from batuta.processes.heartbeat import LoopStatuses
-from batuta.processes.requests import ProcessRequest, RequestKind
+from batuta.processes.requests import REQUESTS, ProcessRequest, RequestKind
 from batuta.processes.restarts import NewRestart, Restart
 from batuta.stores.sql.database import AsJson, Database, Query, Row, from_row, to_values
 from batuta.stores.sql.migrations import STATEMENTS
@@ -32,6 +34,9 @@ class BeatQueries:
     prune: Query
 
 
+SignsKey: TypeAlias = tuple[timedelta, datetime | None]
+
+
 class SqlBeats:
     def __init__(self, database: Database, version: str, *, liveness: Database | None = None) -> None:
         """Create the store of heartbeats. ``liveness`` is a separate set of connections for writing heartbeats. Without
@@ -41,6 +46,8 @@ class SqlBeats:
         self._liveness = liveness or database
         self._version = version
         self._queries = load_queries(BeatQueries, STATEMENTS / "beats.sql", database.dialect)
+        # Several health checks read the signs at the same instant, so one statement reads for all of them.
+        self._signs: BatchLoader[SignsKey, Signs] = BatchLoader(self._load_signs)
 
     async def beat(
         self,
@@ -55,7 +62,7 @@ class SqlBeats:
         host: str | None = None,
         pid: int | None = None,
     ) -> None:
-        await self._liveness.run(
+        written = await self._liveness.one(
             self._queries.beat,
             worker_id=worker_id,
             worker_name=worker_name,
@@ -68,7 +75,8 @@ class SqlBeats:
             rss_bytes=rss_bytes,
             cpu_seconds=cpu_seconds,
         )
-        await self._liveness.run(self._queries.put_back, now=now)
+        if written is not None and written["is_ahead"]:
+            await self._liveness.run(self._queries.put_back, now=now)
 
     async def record_stall(self, *, host: str, pid: int) -> bool:
         """Record that a process is not responding, as its parent has detected. Return False if the process is unknown
@@ -77,6 +85,14 @@ class SqlBeats:
         return bool(await self._database.run(self._queries.stall, host=host, pid=pid))
 
     async def read_signs(self, *, within: timedelta, now: datetime | None = None) -> Signs:
+        signs = await self._signs.get((within, now))
+        assert signs is not None  # _load_signs returns signs for every key
+        return signs
+
+    async def _load_signs(self, asked: Sequence[SignsKey]) -> Mapping[SignsKey, Signs]:
+        return {(within, now): await self._read_signs(within, now) for within, now in asked}
+
+    async def _read_signs(self, within: timedelta, now: datetime | None) -> Signs:
         rows = await self._database.all(self._queries.seen, within=in_microseconds(within), now=now)
         return Signs(now=rows[0]["now"], beats=tuple(_beat(row) for row in rows if _is_process(row)))
 
@@ -181,8 +197,12 @@ class RequestQueries:
 
 
 class SqlProcessRequests:
-    def __init__(self, database: Database, ids: Ids) -> None:
+    def __init__(self, database: Database, ids: Ids, wake: Callable[[str], None] = lambda name: None) -> None:
+        """Create the store of requests. ``wake`` receives REQUESTS after a request was stored, to notify the loop in
+        this process.
+        """
         self._database = database
+        self._wake = wake
         self._ids = ids
         self._audit = AuditLog(database.dialect, ids)
         self._queries = load_queries(RequestQueries, STATEMENTS / "process_requests.sql", database.dialect)
@@ -197,6 +217,8 @@ class SqlProcessRequests:
             await self._audit.note(
                 transaction, actor=by, action=f"process.{request}", subject=subject, after={"id": id}, now=now
             )
+            transaction.notify(REQUESTS)  # on PostgreSQL the statement has notified the processes
+        self._wake(REQUESTS)
         return id
 
     async def open_requests(self, worker_id: str) -> Sequence[ProcessRequest]:
@@ -228,6 +250,8 @@ class SqlTransactions:
         self._queries = load_queries(TransactionQueries, STATEMENTS / "transactions.sql", database.dialect)
 
     async def oldest(self) -> OpenTransaction | None:
+        if self._database.dialect == "sqlite":  # it has one writer and short reads
+            return None
         row = await self._database.one(self._queries.oldest)
         if row is None:
             return None
