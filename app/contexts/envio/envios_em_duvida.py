@@ -57,7 +57,9 @@ class Reconciliador:
         on_return: Callable[[], None] = lambda: None,
         name: str = "reconciliador",
     ) -> None:
-        """Build the loop that resolves messages in doubt. ``on_return`` is called when a message returns to the queue."""
+        """Build the loop that resolves messages in doubt (messages that may or may not have been sent). ``on_return`` is
+        called when a message returns to the queue.
+        """
         self.name = name
         self.wakeup = Wakeup()
         self._database = database

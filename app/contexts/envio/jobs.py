@@ -63,7 +63,7 @@ class MessageJobs:
 
     async def processar_mensagens_agendadas(self, call: JobCall) -> Outcome:
         """Process the send queue once: release messages that dead workers had claimed, expire old messages, store dead
-        letters, resolve messages in doubt, and send due messages.
+        letters, resolve messages that may or may not have been sent, and send due messages.
 
         The run reports the number of sent messages as its items. ``vistas`` also counts messages that have to wait or
         are blocked.

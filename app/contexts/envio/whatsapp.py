@@ -1,7 +1,8 @@
 """WhatsApp as a channel of the send protocol: chips send through the gateway.
 
-A message in doubt is treated as not sent if three conditions hold (decision 0016): two minutes have passed since the
-attempt, the instance is online, and the gateway has the chip's previous message but not the message in doubt.
+A message in doubt (it may or may not have been sent) is treated as not sent if three conditions hold (decision 0016):
+two minutes have passed since the attempt, the instance is online, and the gateway has the chip's previous message but
+not the message in doubt.
 """
 
 from collections.abc import Callable, Sequence

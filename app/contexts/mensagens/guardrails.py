@@ -5,11 +5,11 @@ sent.
 
 The rules are checked in this order, and the first rule that applies determines the result:
 
-    unknown type ▸ invalid number or text ▸ no gateway here ▸ allowlist outside production ▸ cancellation requested ▸
-    its vacancy is taken ▸ its conversation changed ▸ its campaign is paused or ended ▸ an earlier message in the same
-    chat is not sent yet ▸ sending is paused ▸ same text sent ▸ opted out ▸ a team member has the conversation ▸
-    too old ▸ trigger off ▸ opt-out in doubt ▸ quiet hours ▸ campaign windows ▸ cooling off ▸ not before ▸ contact cap ▸
-    campaigns off ▸ safe mode ▸ another campaign lately
+    unknown type ▸ invalid number or text ▸ no gateway configured ▸ allowlist outside production ▸
+    cancellation requested ▸ its vacancy is taken ▸ its conversation changed ▸ its campaign is paused or ended ▸
+    an earlier message in the same chat is not sent yet ▸ sending is paused ▸ same text sent ▸ opted out ▸
+    a team member has the conversation ▸ too old ▸ trigger off ▸ probable opt-out ▸ quiet hours ▸ campaign windows ▸
+    cooling off ▸ not before ▸ contact cap ▸ campaigns off ▸ safe mode ▸ another campaign lately
 
 The result postpones a message that only has to wait, and blocks or cancels a message that can never be sent. Fewer
 rules apply to an answer. An answer must name the inbound message that it answers, and must be sent within 30 minutes of

@@ -7,7 +7,8 @@
 A doctor is excluded for one of these reasons:
 - The doctor has no valid number, has opted out or probably opted out, or is paused or cooling off.
 - The team is talking with the doctor, or the next contact is scheduled for later.
-- The doctor has reached the weekly limit, or has another message that is queued or in doubt.
+- The doctor has reached the weekly limit, or has another message that is queued, or that may or may not have
+  been sent.
 - The doctor was already offered this or an equal vacancy, or has another shift at that time.
 """
 

@@ -56,8 +56,8 @@ def connect(
     direct_url: str | None = None,
     beside: Database | None = None,
 ) -> Database:
-    """Return a Database object that is not open yet. The driver is imported here, so that SQLite needs no additional
-    package.
+    """Return a Database object that is not open yet. This function imports the driver, so that SQLite needs no
+    additional package.
 
     ``limits`` may be a function, which the database calls when it opens. ``direct_url`` is a PostgreSQL address for
     LISTEN that bypasses the pooler. ``beside`` is an existing Database object for the same server; the new object

@@ -95,9 +95,9 @@ class RequestAccounting:
     def _refusal(self, scope: Scope) -> Response | None:
         """Return the response to a request that must be refused before routing, or None.
 
-        A client above its limit of refused requests is refused here, unless the server has already refused it. A
-        request with both Content-Length and Transfer-Encoding is refused too: a proxy and this server might see
-        different ends of the body, so the body could hide a second request.
+        This method refuses a client that has exceeded its limit of refused requests, unless the server has already
+        refused the request. A request with both Content-Length and Transfer-Encoding is refused too: a proxy and this
+        server might see different ends of the body, so the body could hide a second request.
         """
         headers = Headers(scope=scope)
         if "content-length" in headers and "transfer-encoding" in headers:
