@@ -251,19 +251,19 @@ def hand_over(plan: Plan) -> None:
     """
     if sys.platform != "linux":
         return
-    passed = os.memfd_create("batuta-plan", 0)
-    with os.fdopen(os.dup(passed), "w") as writing:
-        json.dump(asdict(plan), writing)
-    os.lseek(passed, 0, os.SEEK_SET)
-    os.set_inheritable(passed, True)
-    sys.stdout.flush()
-    sys.stderr.flush()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, HANDED_OVER)
     try:
-        # The last words are for operators who list the processes.
-        os.execv(sys.executable, [sys.executable, "-m", __name__, str(passed), "batuta", *sys.argv[1:]])  # noqa: S606 - the same interpreter, without a shell
+        passed = os.memfd_create("batuta-plan", 0)  # some systems forbid it
+        with os.fdopen(passed, "w") as writing:
+            json.dump(asdict(plan), writing)
+            writing.seek(0)
+            os.set_inheritable(passed, True)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            # The last words are for operators who list the processes.
+            argv = [sys.executable, "-m", __name__, str(passed), "batuta", *sys.argv[1:]]
+            os.execv(sys.executable, argv)  # noqa: S606 - the same interpreter, without a shell
     except OSError:
-        os.close(passed)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from batuta import Batuta
-from batuta.cli.parent import OWN_EVENTS, LateRecords, Plan, take_plan
+from batuta.cli.parent import OWN_EVENTS, LateRecords, Plan, hand_over, take_plan
 from batuta.cli.up import needs_application
 from batuta.config import EngineSettings, load_settings
 from batuta.engine.extension import Extension
@@ -100,6 +101,21 @@ def test_plan_reads_back_as_written() -> None:
     os.write(passed, json.dumps(asdict(PLAN)).encode())
     os.lseek(passed, 0, os.SEEK_SET)
     assert take_plan(passed) == PLAN
+
+
+@pytest.mark.parametrize("refused", ["memfd_create", "execv"])
+def test_process_that_cannot_be_replaced_continues_and_handles_signals(
+    monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    def refuse(*args: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, refused, refuse)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    opened = len([*Path("/proc/self/fd").iterdir()])
+    hand_over(PLAN)
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
+    assert len([*Path("/proc/self/fd").iterdir()]) == opened
 
 
 def test_each_child_gets_its_name_its_role_and_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
