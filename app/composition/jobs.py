@@ -214,8 +214,8 @@ def history(work: Batuta, settings: Settings) -> list[Retention]:
 
 
 def add_jobs(work: Batuta, settings: Settings) -> None:
-    """Schedule every job of the catalogue in its timetables. When a job fires, the engine calls the job's
-    api endpoint.
+    """Add every job of the catalogue to the scheduler. A job has one schedule for each profile (``continuo`` and
+    ``janelas``) in which it runs. When a job is due, the scheduler calls the job's endpoint in Julia's API.
     """
     token = None if settings.api_token is None else settings.api_token.get_secret_value()
     for entry in CATALOGUE:

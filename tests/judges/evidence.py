@@ -171,9 +171,10 @@ class Service(NamedTuple):
 
 
 class Case:
-    """The evidence about one job, indexed by due instant and by key. Runs are ordered by their start.
+    """The evidence about one job: its expected fires, its log rows, and its runs in the order of their start.
 
-    ``rows`` contains the rows of all jobs by id, because a run may use another job's key.
+    ``rows`` maps the id of each log row to the row, for the rows of all jobs. A run names its row by a key, and a
+    faulty run may name the row of another job.
     """
 
     def __init__(self, job: str, evidence: Evidence, rows: Mapping[str, Logged], rules: Rules) -> None:

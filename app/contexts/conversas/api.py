@@ -1,5 +1,5 @@
-"""Interface of conversations for other contexts: stages, listeners for inbound messages, the pending list, and the
-opt-out journal.
+"""Interface of the context ``conversas`` for other contexts: the stages of a conversation, listeners for inbound
+messages and for requests to the team, the list of messages that wait for a team member, and the journal of opt-outs.
 """
 
 from datetime import datetime

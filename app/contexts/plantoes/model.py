@@ -223,7 +223,9 @@ def motivos_possiveis(status: StatusDaVaga) -> list[MotivoDaCancelada]:
 
 
 def _ocupada(vaga: SituacaoDaVaga) -> Ocupada | Impedida | None:
-    """Return None if the vacancy still needs a doctor, otherwise the refusal."""
+    """Return why a vacancy cannot be announced or reserved: it has or had a doctor (``Ocupada``), or it is cancelled
+    (``Impedida``). Return None if the vacancy still needs a doctor.
+    """
     if vaga.status in PROCURA:
         return None
     if vaga.status is StatusDaVaga.CANCELADA:

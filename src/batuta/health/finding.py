@@ -117,8 +117,8 @@ def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def find_silenced(findings: Iterable[Finding]) -> dict[str, str]:
-    """Return the causes that another cause explains, each mapped to its root cause. A finding never silences a more
-    severe finding.
+    """Map each cause that another finding explains to its root cause. Alerts are sent only for the root cause. A
+    finding never explains a more severe finding.
     """
     found = {finding.cause: finding for finding in findings}
     roots = {cause: _root(found, cause, ()) for cause in found}

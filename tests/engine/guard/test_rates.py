@@ -33,7 +33,9 @@ def rates(database: Database, ids: Ids, clock: FakeClock) -> SqlRates:
 
 @pytest.fixture
 async def elsewhere(rates: SqlRates, database_url: str, ids: Ids, clock: FakeClock) -> AsyncIterator[SqlRates]:
-    """The rate limits of another process, as a second object on the same database."""
+    """A second ``SqlRates`` object with its own connection to the same database. It stands for another process with the
+    same rate limits.
+    """
     database = connect(database_url, SystemClock())
     await database.open()
     yield SqlRates(database, ids, clock, own_time=True)

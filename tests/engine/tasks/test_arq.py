@@ -1,5 +1,5 @@
-"""Tasks that ARQ runs: none is lost in Redis, and an ARQ worker started with ARQ's own command runs the tasks of a
-Julia import.
+"""Tasks that the library ARQ runs on Redis: no task is lost during an outage of Redis, and a worker that was started
+with the command ``arq`` reads the appointments of an imported spreadsheet.
 """
 
 import asyncio

@@ -1,4 +1,6 @@
-"""Offers without a place or a day, on both databases. A reviewer decides about each offer, once."""
+"""Offers that lack a place or a day, on SQLite and PostgreSQL. An operator reviews each offer once, even if it
+arrives in several groups.
+"""
 
 from datetime import date
 

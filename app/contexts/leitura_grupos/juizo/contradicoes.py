@@ -171,7 +171,9 @@ def _is_of_other_weekday(folha: Folha, vaga: VagaLida) -> bool:
 
 
 def _is_alternative(folha: Folha, vaga: VagaLida) -> bool:
-    """Return whether a vacancy is at the second of two alternative places, which the word "ou" (or) joins."""
+    """Return whether the message names a vacancy's place directly after the word "ou" (or). In "UPA Norte ou UPA
+    Sul", this is UPA Sul, and the vacancy may also be at the other place.
+    """
     if " ou " not in folha.texto.plano:
         return False
     named = [each for each in folha.lugares[:200] if each.nome == vaga.hospital.valor]

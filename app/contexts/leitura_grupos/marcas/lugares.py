@@ -361,10 +361,10 @@ class _Nomes:
         return Lugar(start, stop, self._escrito(start, stop), city, state, (town[0].inicio, end), 0.8)
 
     def _onde_a_cidade(self, words: list[Palavra], state: str | None) -> int | None:
-        """Return the position of the town at the end of a name. If the word "de" precedes the town, return the position
-        of "de".
+        """Return the index of the word at which the town begins in a place's name, or None if the name ends with no
+        town. In "Hospital Padre Teste de Pirapora", return the index of "de".
 
-        If the text names no state, the town must be a known municipality that is preceded by other words of the name.
+        If the text names no state, the town must be a known municipality that follows other words of the name.
         """
         links = [at for at in range(1, len(words) - 1) if words[at].texto in LINKS and words[at].texto != "e"]
         for at in links:

@@ -377,8 +377,8 @@ async def conclude(
 
 @dataclass(eq=False)
 class TimedEffect:
-    """An effect that may run for as long as its item has time left. Waiting for an unavailable database between two
-    attempts does not count. ``where`` is the name of the store.
+    """An effect that may run for as long as its item has time left. If the database is unavailable, the effect is
+    called again later; the time between two calls does not count. ``where`` is the name of the database.
     """
 
     effect: Callable[[Any], Awaitable[None]]

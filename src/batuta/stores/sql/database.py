@@ -189,7 +189,7 @@ class Database(Transaction, Protocol):
 
     async def perform(self, steps: Callable[[Statements], Result]) -> Result:
         """Call ``steps`` in the thread that writes to the SQLite file, in one transaction, and return its result after
-        the commit. If ``steps`` raises an error of the engine, roll back and raise this error.
+        the commit. If ``steps`` raises a ``BatutaError``, undo all changes made by ``steps`` and raise the same error.
 
         Unlike in a ``transaction`` block, the event loop takes no part between two statements, so the statements
         continue while the event loop is busy. PostgreSQL does not support this method.

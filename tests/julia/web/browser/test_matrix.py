@@ -1,4 +1,6 @@
-"""Julia's pages and actions in many views, which ``tests.engine.web.browser.views`` defines."""
+"""Julia's dashboard in a browser: its pages and actions in combinations of language, theme, window width, and
+JavaScript on or off. ``tests.engine.web.browser.views`` lists the combinations.
+"""
 
 import re
 from datetime import timedelta

@@ -335,8 +335,8 @@ def _stage_of_dead(table: QueueTable) -> str:
 
 
 def _queue_condition(table: QueueTable) -> str:
-    """Return the SQL condition for the rows that operators see in a queue. For a stage, these include the dead rows
-    that failed at the stage.
+    """Return the SQL condition for the rows that operators see in a queue. If the queue is a stage of a pipeline,
+    the condition also selects the stage's dead rows (see ``_stage_of_dead``).
     """
     if table.queue is None:
         return "TRUE"

@@ -117,7 +117,7 @@ DELETE FROM {lines} WHERE name = :task AND limit_key IN (SELECT value FROM json_
 -- write close_lines on postgres: delete the waiting lines that have no items
 DELETE FROM {lines} WHERE name = :task AND limit_key IN (SELECT jsonb_array_elements_text(:keys));
 
--- read following on sqlite: when the next item of these tasks becomes due, and when the next waiting line may start an item
+-- read following on sqlite: when the next item of these tasks becomes due, and when the next item in a waiting line (the due items of one task and key) may start
 SELECT (SELECT min(at) FROM (SELECT (SELECT min(available_at) FROM {table} INDEXED BY {table}_unfiled
                                      WHERE {is_unfiled} AND {limit_name} = task.value) AS at
                              FROM json_each(:names) AS task)) AS "item_at [TIMESTAMPTZ]",
@@ -127,7 +127,7 @@ SELECT (SELECT min(at) FROM (SELECT (SELECT min(available_at) FROM {table} INDEX
                              FROM json_each(:names) AS task)) AS "later_at [TIMESTAMPTZ]",
        :now AS "now [TIMESTAMPTZ]";
 
--- read following on postgres: when the next item of these tasks becomes due, and when the next waiting line may start an item
+-- read following on postgres: when the next item of these tasks becomes due, and when the next item in a waiting line (the due items of one task and key) may start
 SELECT min(item.at) AS item_at, min(line.at) AS line_at, min(later.at) AS later_at, coalesce(:now, statement_timestamp()) AS now
 FROM jsonb_array_elements_text(:names) AS task (name)
 CROSS JOIN LATERAL (SELECT min(available_at) AS at FROM {table} WHERE {is_unfiled} AND {table}.{limit_name} = task.name) AS item
