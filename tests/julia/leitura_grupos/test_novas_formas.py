@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.julia.leitura_grupos.exemplos import curtas, inteiras, vagas
+from app.contexts.leitura_grupos.api import Categoria
+from tests.julia.leitura_grupos.exemplos import curtas, inteiras, lida, vagas
 
 H, U = "Hospital Teste do Norte", "UPA Exemplo Leste"
 CM, UTI = "Clínica Médica", "Medicina Intensiva"
@@ -510,3 +511,102 @@ def test_days_that_are_repeated_with_shifts_are_read_or_doubted(texto: str) -> N
     found = vagas(texto)
     right = len(found) == len({each.data.valor for each in found})
     assert right or all(each.confianca <= 0.9 for each in found)
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "ESCALA HTN - AGOSTO\n11 SN Fulano\n12 SD Beltrana\n12 SN Sicrano\n13 SD Fulano\nqualquer furo me avisem",
+        "Escala HTN\n11/08 ter SN: Fulano Silva\n12/08 qua SD: Dra. Beltrana\n13/08 qui SD: Sicrano",
+        "Escala da UPA Exemplo\nSáb 15 SD Fulano | SN Beltrana\nDom 16 SD Sicrana | SN Fulano\nBom descanso",
+    ],
+)
+def test_rota_with_a_name_on_each_line_is_a_notice(texto: str) -> None:
+    read = lida(texto)
+    assert (read.categoria, read.vagas) == (Categoria.AVISO, ())
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "Vagas HTN\n11/08 SN Pediatria\n12/08 SD Pediatria\n13/08 SD Ortopedia",
+        "Plantões disponíveis, valor inbox\n11/08 SN HTN\n12/08 SD HTN\n13/08 SD HGM",
+        "HTN 1.500\n11 SN Clínica\n12 SD Clínica\n13 SN Pediatria",
+    ],
+)
+def test_speciality_or_place_behind_each_shift_is_not_a_name(texto: str) -> None:
+    assert len(vagas(texto)) == 3
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "Hospital veterinário em Belém precisa de plantonista dia 15/08 SN, 500",
+        "Preciso de plantonista 15/08 SD, clínica de cães e gatos, R$ 500, CRMV ativo",
+        "Plantonista para a Clínica Veterinária Modelo, sáb 15/08 noturno, 450, falar inbox",
+    ],
+)
+def test_veterinary_shift_is_for_another_profession(texto: str) -> None:
+    assert lida(texto).categoria is Categoria.OUTRO
+
+
+def test_doctor_near_a_veterinary_hospital_is_an_offer() -> None:
+    assert curtas("HTN, ao lado do hospital veterinário, precisa de médico clínico 15/08 SN 1.500")
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN clínico dias 12 e 13/08, tarde/noite (14h às 02h), 1.500",
+        "HTN clínico 12/08 tarde e noite das 13h às 23h. 1.500",
+        "HTN clínico 12/08 manhã/tarde (8h-18h) 1.500",
+    ],
+)
+def test_hours_behind_two_periods_are_one_shift_or_in_doubt(texto: str) -> None:
+    found = vagas(texto)
+    assert len(found) == len({each.data.valor for each in found}) or all(each.confianca <= 0.9 for each in found)
+
+
+@pytest.mark.parametrize(
+    "frase",
+    [
+        "A de 18/08 já está com o Dr. Fulano",
+        "a de 18/08 já foi",
+        "a do dia 18 já está com a Dra. Beltrana",
+        "O dia 18 ficou com o Fulano",
+    ],
+)
+def test_day_that_a_later_line_takes_back_is_removed_or_in_doubt(frase: str) -> None:
+    found = vagas(
+        f"HTN - terças de agosto (11, 18 e 25), SN, clínica\nR$ 1.500 por plantão\n{frase}\nPagamento mensal, PJ."
+    )
+    assert found
+    assert all(each.confianca <= 0.9 for each in found if each.data.valor.day == 18)
+
+
+@pytest.mark.parametrize(
+    ("horas", "periodo"),
+    [
+        ("de sete da manhã até sete da noite", "diurno"),
+        ("das sete da manhã até as sete da noite", "diurno"),
+        ("de sete da noite até sete da manhã", "noturno"),
+        ("de uma da tarde a sete da noite", "tarde"),
+    ],
+)
+def test_hours_in_words_with_parts_of_the_day_are_one_shift(horas: str, periodo: str) -> None:
+    assert curtas(f"preciso de clínico no HTN na sexta dia 14/08 {horas}, valor 1.500") == [f"08-14 {periodo} 1500"]
+
+
+@pytest.mark.parametrize(
+    ("texto", "categoria"),
+    [
+        ("Alugo meu apê no centro, 2 quartos, 2.300 + condomínio", Categoria.PROPAGANDA),
+        ("Passo meu apê na praia, 3/4, 2.800 + cond.", Categoria.PROPAGANDA),
+        ("Oi pai, mudei de número. consegue me fazer um pix de 900? devolvo hoje", Categoria.SPAM),
+        ("Aqui é o Dr. Fulano, troquei de número. Pode fazer um pix de 1.200 pra mim? Devolvo amanhã", Categoria.SPAM),
+        ("Gente, troquei de número, salvem este contato", Categoria.AVISO),
+        ("Cuidado com golpe: dizem que troquei de número e pedem um pix de 900", Categoria.AVISO),
+    ],
+)
+def test_flats_are_advertising_and_requests_for_a_pix_are_spam(texto: str, categoria: Categoria) -> None:
+    assert lida(texto).categoria is categoria

@@ -7,7 +7,17 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from typing import TypeAlias
 
-from app.contexts.leitura_grupos.blocos import estados, extenso, horas, legenda, mes, pontilhado, situacao, tabela
+from app.contexts.leitura_grupos.blocos import (
+    estados,
+    extenso,
+    horas,
+    legenda,
+    mes,
+    pontilhado,
+    publicada,
+    situacao,
+    tabela,
+)
 from app.contexts.leitura_grupos.blocos.escrita import Linha, escrita, linhas
 from app.contexts.leitura_grupos.texto.texto import MESES, Texto, contem, dobrado
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
@@ -18,6 +28,7 @@ BLOCOS: tuple[Bloco, ...] = (
     extenso.reescrever,
     legenda.reescrever,
     horas.reescrever,
+    publicada.reescrever,
     estados.reescrever,
     situacao.reescrever,
     tabela.reescrever,

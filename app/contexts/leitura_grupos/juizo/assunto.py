@@ -23,8 +23,9 @@ from batuta.kernel import dataclass
 MAIS_PALAVRAS = 120
 # Lowest probability at which the model overrides the rules.
 BASTA = 0.65
-# Categories of messages without words. The rules recognise these by their form, so the model does not change them.
-_DE_FORMA = frozenset(("sem_texto", "midia", "link"))
+# Reasons for a category that the model does not change: the rules recognise messages without words, and requests for
+# money, by their form.
+_DE_FORMA = frozenset(("sem_texto", "midia", "link", "pede_pix"))
 _CATEGORIAS = tuple(Categoria)
 _LEAST = ((), (1,), (1, 2), (1, 2, 3))
 

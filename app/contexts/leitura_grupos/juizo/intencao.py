@@ -42,8 +42,16 @@ _LOW_PRICE = re.compile(r"\b\d{1,3}(?:,\d\d)? reais\b|\b\d{1,3},[59][09]\b|r\$ ?
 _PER_SHIFT = re.compile(r"(?:\bpor |/ ?|\bcada |\bp/ ?|\bo )plantao\b")
 # Matches "preciso do dia 18": the author wants a day to work, not a doctor.
 _OF_A_DAY = re.compile(r" (?:d[oae]|n[oa]|pelo|pela|pro|pra) (?:dia|noite|manha|tarde|seg|ter|qua|qui|sex|sab|dom|\d)")
+# Matches a stranger's request for money: "troquei de número, me faz um pix".
+_NEW_NUMBER = re.compile(r"\b(?:troquei|mudei) (?:de |o |meu |o meu )?(?:numero|celular|telefone|whats\w*)\b")
+_ASKS_FOR_PIX = re.compile(
+    r"\b(?:faz|fazer|faca|manda|mandar|envia|enviar)\b[^.!?\n]{0,20}\bpix\b|\bpix de (?:r\$ ?)?\d"
+)
+_WARNS = re.compile(r"\b(?:golp|clon|cuidado|nao (?:e|sou|fui) eu|fraude|falso|alert|denunci)")
 _PLACE_ALONE = re.compile(r"[\W_]{0,8}(?:localizacao|endereco|como chegar)\b[^\n]{0,120}")
 _STAFF = re.compile(r"\b(?:equipe|com|mais|apoio|temos|tem|e|falar|enf)\b[ :+a-z0-9]{0,20}$")
+_DOCTORS = ("medico", "medica", "medicos", "plantonista", "plantonistas")
+_ANIMALS = ("crmv", "hospital veterinario", "clinica veterinaria")
 _DOCTOR = re.compile(
     r"cm|go|g\.o\.?|ped|[a-z ./]*(?:ista|iatra|etra|ologo|ologa|cirurgiao|cirurgia|clinico|neonato)s?(?: geral| pediatric[oa])?"
 )
@@ -122,6 +130,8 @@ def _contra(
     solid = bool(montagem.abertas) and score >= BASTA + 1
     if _RECEIPT_FIRST.match(texto.plano) and not count["oferta"] + count["cede"]:
         return Juizo(Categoria.OUTRO, 0.9, "recibo")
+    if not solid and _asks_for_pix(texto):
+        return Juizo(Categoria.SPAM, 0.9, "pede_pix")
     if (
         count["aviso"] > 1
         and not count["golpe"]
@@ -149,6 +159,13 @@ def _contra(
     ):
         return Juizo(Categoria.OUTRO, 0.85, "emprego")
     return None
+
+
+def _asks_for_pix(texto: Texto) -> bool:
+    """Return whether someone with a new number asks for money. A warning about such messages is a notice."""
+    plano = texto.plano
+    asks = _NEW_NUMBER.search(plano) is not None and _ASKS_FOR_PIX.search(plano) is not None
+    return asks and _WARNS.search(plano) is None
 
 
 def _is_closed(folha: Folha, montagem: Montagem, count: Counter[str]) -> bool:
@@ -195,6 +212,7 @@ def _asks_for_doctor(texto: Texto, folha: Folha, found: list[Sinal]) -> bool:
     others = [each for each in found if each.tipo == "nao_medico"]
     if all(_STAFF.search(texto.plano, max(0, each.inicio - 25), each.inicio) for each in others):
         return True
+    of_animals = any(chave(texto.plano[each.inicio : each.fim]) in _ANIMALS for each in others)
     apart = [
         each
         for each in folha.areas
@@ -203,7 +221,7 @@ def _asks_for_doctor(texto: Texto, folha: Folha, found: list[Sinal]) -> bool:
     if any(_DOCTOR.fullmatch(texto.plano, each.inicio, each.fim) for each in apart if not each.fraca):
         return True
     return any(
-        word.texto in ("medico", "medica", "medicos", "plantonista", "plantonistas")
+        word.texto in (_DOCTORS[:3] if of_animals else _DOCTORS)
         and not any(each.inicio - 2 <= word.fim and word.inicio <= each.fim + 2 for each in others)
         for word in texto.palavras
     )

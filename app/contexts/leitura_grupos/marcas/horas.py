@@ -6,7 +6,7 @@ from datetime import time
 from functools import cache
 
 from app.contexts.leitura_grupos.marcas.marca import DATADO, Marca, Turno, apagar
-from app.contexts.leitura_grupos.texto.texto import Texto, achados
+from app.contexts.leitura_grupos.texto.texto import Texto, achados, contem
 from app.contexts.leitura_grupos.texto.vocabulario import Frases, palavras, palavras_soltas
 from app.contexts.leitura_grupos.tipos import Periodo
 
@@ -50,9 +50,10 @@ _NUMBERS = {
     },
 }
 _SPOKEN = re.compile(
-    r"\b(?:das|de) (?P<a>{0})(?: horas?)?(?: da (?P<ap>manha|tarde|noite|madrugada))? (?:ate )?as (?P<b>{0})\b(?: horas?)?"
-    r"(?: da (?P<bp>manha|tarde|noite|madrugada))?".format("|".join(_NUMBERS))
+    r"\b(?:das|de) (?P<a>{0})(?: horas?)?(?: da (?P<ap>manha|tarde|noite|madrugada))? (?P<liga>(?:ate )?as|ate|a) (?P<b>{0})\b"
+    r"(?: horas?)?(?: da (?P<bp>manha|tarde|noite|madrugada))?".format("|".join(_NUMBERS))
 )
+_LINKS = (" as ", " ate ", " a ")
 _UNTIL = re.compile(
     r"\b(?:ate|sai(?:da|ndo)?:?|termino:?) (?:as )?(?P<h>[0-2]?\d)(?:(?:h|:)(?P<m>[0-5]\d)| {0,2}h(?:s|rs?|oras?)?\b)"
 )
@@ -179,7 +180,9 @@ def _faixas(livre: str) -> Iterator[Turno]:
 
 def _faladas(livre: str) -> Iterator[Turno]:
     """Find hours written in words, as in a transcribed voice message: "das sete da noite às sete da manhã"."""
-    for each in achados(_SPOKEN, livre, *_NUMBERS) if " as " in livre else ():
+    for each in achados(_SPOKEN, livre, *_NUMBERS) if contem(livre, _LINKS) else ():
+        if each["liga"] in ("a", "ate") and not (each["ap"] and each["bp"]):
+            continue
         first, last = (_de_dia(_NUMBERS[each[name]], each[f"{name}p"]) for name in ("a", "b"))
         if first != last or each["ap"]:
             yield Turno(each.start(), each.end(), None, time(first), time(last))
