@@ -582,6 +582,7 @@ def test_day_that_a_later_line_takes_back_is_removed_or_in_doubt(frase: str) -> 
     )
     assert found
     assert all(each.confianca <= 0.9 for each in found if each.data.valor.day == 18)
+    assert {each.data.valor.day for each in found if each.confianca > 0.9} == {11, 25}
 
 
 @pytest.mark.parametrize(
@@ -602,6 +603,9 @@ def test_hours_in_words_with_parts_of_the_day_are_one_shift(horas: str, periodo:
     [
         ("Alugo meu apê no centro, 2 quartos, 2.300 + condomínio", Categoria.PROPAGANDA),
         ("Passo meu apê na praia, 3/4, 2.800 + cond.", Categoria.PROPAGANDA),
+        ("Passo meu apê, 1/4 vista mar, 2.500 + cond.", Categoria.PROPAGANDA),
+        ("Conteúdo exclusivo e chamada de vídeo 🔥 link na bio", Categoria.SPAM),
+        ("Dobre seu dinheiro em 10 dias, depósito mínimo de R$ 100", Categoria.SPAM),
         ("Oi pai, mudei de número. consegue me fazer um pix de 900? devolvo hoje", Categoria.SPAM),
         ("Aqui é o Dr. Fulano, troquei de número. Pode fazer um pix de 1.200 pra mim? Devolvo amanhã", Categoria.SPAM),
         ("Gente, troquei de número, salvem este contato", Categoria.AVISO),
@@ -610,3 +614,44 @@ def test_hours_in_words_with_parts_of_the_day_are_one_shift(horas: str, periodo:
 )
 def test_flats_are_advertising_and_requests_for_a_pix_are_spam(texto: str, categoria: Categoria) -> None:
     assert lida(texto).categoria is categoria
+
+
+@pytest.mark.parametrize(
+    "preco",
+    [
+        "Feriado clínica 2.400",
+        "feriado p/ clínico: R$ 2.400",
+        "Clínica em feriado 2.400",
+        "Feriados da clínica = 2.400",
+    ],
+)
+def test_price_of_a_holiday_with_a_speciality_between_is_read_or_doubted(preco: str) -> None:
+    days = "CLÍNICA\n05/09 sáb SD\n07/09 seg SD (feriado)\nPEDIATRIA\n12/09 sáb SD"
+    text = f"HTN\n{days}\n\nClínica: SD 1.500\nPediatria 1.900\n{preco}"
+    holiday = [each for each in vagas(text) if each.data.valor.day == 7]
+    assert holiday
+    assert all(each.confianca <= 0.9 or (each.valor is not None and each.valor.valor == 2400) for each in holiday)
+
+
+@pytest.mark.parametrize(
+    "linha",
+    ["07/09 SN anestesia - a combinar", "07/09 SN anestesia (valor a combinar)", "07/09 SN anestesia, valor no pv"],
+)
+def test_line_with_a_price_to_be_agreed_does_not_get_another_price(linha: str) -> None:
+    text = (
+        f"HTN\n05/09 SN clínica\n06/09 SD clínica\n1.700\n\nHGM\n12/09 24h cirurgião 4.000\n{linha}\n\nFalar com Fulana"
+    )
+    agreed = [each for each in vagas(text) if each.data.valor.day == 7]
+    assert agreed
+    assert all(each.confianca <= 0.9 or each.valor is None for each in agreed)
+
+
+@pytest.mark.parametrize(
+    "horas", ["tarde/noite (14h às 02h)", "tarde e noite das 13h às 23h", "tarde + noite, 13h-01h"]
+)
+def test_hours_behind_afternoon_and_night_are_one_shift(horas: str) -> None:
+    assert curtas(f"HTN clínico 12/08 {horas} 1.500") == ["08-12 tarde 1500"]
+
+
+def test_two_periods_with_their_own_hours_stay_two_shifts() -> None:
+    assert len(vagas("HTN clínico 12/08 tarde (13h-19h) e noite (19h-7h) 1.500")) == 2

@@ -1,5 +1,5 @@
-"""Authors whose messages and rows neither wrote rules nor trained a model. Their scores do not fall below those that
-were measured when the authors were new (``docs/leitura.md``).
+"""Authors whose messages and rows train no model. Some of their errors have become rules since the authors were new
+(``docs/leitura.md``). Their scores do not fall below those that were measured before.
 """
 
 import re

@@ -12,13 +12,17 @@ from datetime import timedelta
 from app.contexts.leitura_grupos.marcas.feriados import feriados
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.marca import Preco, entre, linha_de
+from app.contexts.leitura_grupos.texto.texto import contem
 from app.contexts.leitura_grupos.tipos import Periodo, VagaLida
 
 _KIND = (
     r"(?:(?P<feriado>feriad(?:o|ao)s?)|(?P<fds>fds|fi(?:m|nal) de semana|sab(?:ado)? e dom(?:ingo)?)"
     r"|(?P<semana>semana|sem|dias? ut(?:il|eis)|seg a sex)|(?P<normal>dias? (?:comum|comuns|norma(?:l|is))|normal))"
 )
-_KIND_BEFORE = re.compile(rf"\b{_KIND}[ :=()-]{{0,4}}(?:r?\$ ?)?$")
+_AREA = (
+    r"(?:clinic[oa]s?|cm|pediatr(?:ia|as?)|ped|go|obstetr(?:icia|as?)|cirurgia|cirurgiao|anestesia|orto(?:pedia)?|uti)"
+)
+_KIND_BEFORE = re.compile(rf"\b{_KIND}(?: (?:(?:d[ao]|na?|no|p/|para|pra) ?)?{_AREA})?[ :=()-]{{0,4}}(?:r?\$ ?)?$")
 _KIND_AFTER = re.compile(rf"[ (:=-]{{0,3}}(?:n[oa]s? |aos? |em |de |d[oa] )?{_KIND}\b")
 # Matches the days before a price: "(3 a 5/04) = 1.900", "31/12 e 01/01 2.600".
 _DAYS_BEFORE = re.compile(
@@ -29,6 +33,14 @@ _TAKEN = re.compile(
     r"\b(?:(?:reservad|ocupad|garantid|preenchid|cobert|lotad|resolvid|tomad|realizad|escalad)[oa]s?"
     r"|complet[oa]s?(?= ?(?:[),.;\n]|$))|okay|ok|pegou|pegaram|peguei|(?:ja )?e meu|comigo|tem interessad[oa])\b"
 )
+# Matches a day of a list that the author takes back: "a de 12/05 já está com a Dra. X", "a de terça já foi".
+_TAKEN_LATER = re.compile(
+    r"\b[ao]s? (?:(?:de|do|da) (?:dia )?|dia )(?:(?P<dia>\d{1,2})|(?P<semana>seg|ter|qua|qui|sex|sab|dom)[a-z]{0,5})\b"
+    r"[^.;\n]{0,20}\b(?:ja (?:esta|ta|foi|tem|era|peguei|pegaram|passei|fechou|fechei)\b|(?:esta|ta|ficou|fica) com\b"
+    r"|(?:e|eh) d[ao] dra?\b)"
+)
+# A text that contains none of these parts cannot match ``_TAKEN_LATER`` and is not searched.
+_TAKES = (" ja ", " com ", " dr")
 # Matches a row that has a shift and at least two signs: "SD . *".
 _UNREAD_ROW = re.compile(
     r"^[^\w\n]{0,4}(?:s[dn]|diurno|noturno|manha|tarde|noite|[dn])\b(?:[ |:]{1,8}(?:[^\w\s|:]|x|ok)){2,40}[ |]{0,8}$",
@@ -66,6 +78,8 @@ def contraditorias(folha: Folha, vagas: Sequence[VagaLida]) -> frozenset[int]:
       "feriado" (holiday).
     - Another price is for the vacancy's kind of day or for its day.
     - The vacancy's line has a word for a taken shift that no rule matched.
+    - A sentence says that the vacancy's day is taken.
+    - The vacancy's line says "a combinar", and its price is on another line.
     - The vacancy is at the second of two alternative places.
     - The weekday next to the number of the vacancy's day is another one, and no month is written.
     - The vacancy's price is so high that it may be the sum of several shifts.
@@ -79,9 +93,13 @@ def contraditorias(folha: Folha, vagas: Sequence[VagaLida]) -> frozenset[int]:
     found.update(
         at
         for at, each in enumerate(vagas)
-        if _is_taken(folha, each) or _is_alternative(folha, each) or _is_of_other_weekday(folha, each)
+        if _is_taken(folha, each)
+        or _is_to_be_agreed(folha, each)
+        or _is_alternative(folha, each)
+        or _is_of_other_weekday(folha, each)
     )
     found.update(_antes_dos_escritos(folha, vagas))
+    found.update(_retiradas(folha, vagas))
     found.update(at for at, each in enumerate(vagas) if each.valor is not None and each.valor.valor > _alto(each))
     if (
         _has_unread_day(folha, vagas)
@@ -155,6 +173,24 @@ def _is_taken(folha: Folha, vaga: VagaLida) -> bool:
     """Return whether a vacancy's line has a word for a taken shift that no rule matched."""
     assert vaga.derivacao is not None
     return _TAKEN.search(folha.texto.plano, *vaga.derivacao.do_bloco) is not None
+
+
+def _retiradas(folha: Folha, vagas: Sequence[VagaLida]) -> Iterator[int]:
+    """Yield the indexes of the vacancies on whose day, or on whose weekday, a sentence says that the shift is taken."""
+    plano = folha.texto.plano
+    said = [*_TAKEN_LATER.finditer(plano)] if contem(plano, _TAKES) else []
+    days = {int(each["dia"]) for each in said if each["dia"]}
+    weekdays = {_WEEK.index(each["semana"]) for each in said if each["semana"]}
+    for at, each in enumerate(vagas) if said else ():
+        if each.data.valor.day in days or each.data.valor.weekday() in weekdays:
+            yield at
+
+
+def _is_to_be_agreed(folha: Folha, vaga: VagaLida) -> bool:
+    """Return whether a vacancy has the price of another line, although its own line says "a combinar" (to be agreed)."""
+    assert vaga.derivacao is not None
+    line = vaga.derivacao.do_bloco
+    return vaga.valor is not None and bool(entre(folha.combinar, *line)) and not entre(folha.precos, *line)
 
 
 def _is_of_other_weekday(folha: Folha, vaga: VagaLida) -> bool:

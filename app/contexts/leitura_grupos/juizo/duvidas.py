@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.lugares import listas
 from app.contexts.leitura_grupos.marcas.lugares_ditos import so_da_cidade
-from app.contexts.leitura_grupos.marcas.marca import Lugar
+from app.contexts.leitura_grupos.marcas.marca import Lugar, entre
 from app.contexts.leitura_grupos.texto.texto import MES, Palavra, Texto, contem
 from app.contexts.leitura_grupos.texto.vocabulario import frases, municipios, palavras_soltas
 
@@ -53,11 +53,6 @@ _JOINT = re.compile(
     r"\b(?:manha|tarde|diurno|dia|sd) ?(?:/|e|\+|-) ?(?:tarde|noite|noturno|sn)[ ,:(-]{1,3}(?:das |de )?"
     r"\d{1,2} ?(?:h|:00|hs|hrs)? ?(?:as|a|-|ate(?: as)?) ?\d{1,2}(?: ?(?:hs?|hrs|:00)\b|(?![\d/.]))"
     r"(?!\)?[ ,;|]{0,3}(?:/|e |ou )? ?\(?(?:das |de )?\d{1,2} ?(?:h|:|-|as))"
-)
-# Matches a day of a list that the author takes back: "a de 12/05 já está com a Dra. X", "a de terça já foi".
-_TAKEN_LATER = re.compile(
-    r"\b[ao]s? (?:(?:de|do|da) (?:dia )?|dia )(?:\d{1,2}|(?:seg|ter|qua|qui|sex|sab|dom)[a-z]{0,5})\b[^.;\n]{0,20}\b"
-    r"(?:ja (?:esta|ta|foi|tem|era|peguei|pegaram|passei|fechou|fechei)\b|(?:esta|ta|ficou|fica) com\b|(?:e|eh) d[ao] dra?\b)"
 )
 # Matches numbers of shifts, which may be misread as days: "2 SN e 1 SD".
 _COUNTED = re.compile(
@@ -102,9 +97,8 @@ _SUMS = ("total", " os ", " as ", "pacote", "combo", "o fim", "o f", "o mes", "t
 _PERSONS = ("alguem", "vc", "voces")
 _EXCLUDES = ("exceto", "menos", "salvo", "tirando", "fora", "sem ser")
 _RAISES = ("subiu", "aumentou", "baixou")
-# The same for ``_JOINT`` and for ``_TAKEN_LATER``.
+# The same for ``_JOINT``.
 _PERIODS = ("noite", "tarde", "noturno", "sn")
-_TAKES = (" ja ", " com ", " dr")
 _WORD_AFTER = re.compile(r" ([a-z]+)")
 # Small words after which a name surely ended.
 _ENDING = frozenset(("em", "no", "na", "nos", "nas", "de", "da", "do", "dia", "dias", "para", "pra", "p", "com", "c"))
@@ -118,9 +112,7 @@ def mensagem_incerta(folha: Folha) -> bool:
     written, plano = folha.texto.fonte, folha.texto.plano
     if ">" in written and _QUOTED.match(written):
         return True
-    if contem(plano, _PERIODS) and _JOINT.search(plano):
-        return True
-    if contem(plano, _TAKES) and _TAKEN_LATER.search(plano):
+    if contem(plano, _PERIODS) and _tem_faixa_de_dois(folha):
         return True
     if "mas " in plano and _TAKEN_BACK.search(plano):
         return True
@@ -143,6 +135,14 @@ def mensagem_incerta(folha: Folha) -> bool:
     if (excludes and _EXCLUDED.search(plano) is not None) or (contem(plano, _RAISES) and _RAISED.search(plano)):
         return True
     return _tem_feriado_por_dia(folha)
+
+
+def _tem_faixa_de_dois(folha: Folha) -> bool:
+    """Return whether one range of hours follows two named periods that were read as two shifts."""
+    said = _JOINT.search(folha.texto.plano)
+    return said is not None and not any(
+        each.inicio <= said.start() and each.ate for each in entre(folha.turnos, *said.span())
+    )
 
 
 def _tem_feriado_por_dia(folha: Folha) -> bool:

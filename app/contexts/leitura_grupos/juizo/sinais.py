@@ -24,7 +24,7 @@ _WANTED = re.compile(
     r"\b(?:alguem|algum|alguma|vagas?|plantao|plantoes|quem|precis[a-z]{1,6}|horarios?|datas?|busc[a-z]{1,5}|temos|tem)\b"
 )
 _SELF = re.compile(
-    r"\bmin(?:imo)?\.?:? (?:de )?(?:r\$ ?)?(?:\d{3,4}\b|\d\.\d{3})|^[\W_]{0,6}disponi(?:bilidade|vel)\b"
+    r"(?<!deposito )(?<!aporte )\bmin(?:imo)?\.?:? (?:de )?(?:r\$ ?)?(?:\d{3,4}\b|\d\.\d{3})|^[\W_]{0,6}disponi(?:bilidade|vel)\b"
     r"(?! (?:(?:de )?(?:plant|vaga|sn|sd)|d[oa]s? |n[oa]s? |[a-z]{2,12} (?:no|na) ))",
     re.MULTILINE,
 )

@@ -82,6 +82,12 @@ _JOINING = re.compile(r"(?:[ ():=,*_.\-\x01]|\b(?:de|das|plantao|turno|horario|h
 _LENGTHS = frozenset((4, 5, 6, 8, 10, 12, 18, 24, 36))
 _USUAL = frozenset((0, 1, 6, 7, 8, 12, 13, 14, 18, 19, 20, 22, 23))
 _STARTS = frozenset((6, 7, 8, 13, 18, 19, 20))
+_BOTH = re.compile(r" ?(?:/|\+|-|e|com) ?")
+# Hours at which one shift starts that extends over two named periods.
+_PARTS: dict[tuple[Periodo | None, Periodo | None], range] = {
+    (Periodo.MANHA, Periodo.TARDE): range(6, 12),
+    (Periodo.TARDE, Periodo.NOTURNO): range(12, 18),
+}
 _LETTER = {"d": Periodo.DIURNO, "n": Periodo.NOTURNO, "m": Periodo.MANHA, "t": Periodo.TARDE}
 
 
@@ -105,10 +111,25 @@ def espelhadas(livre: str) -> list[Marca]:
     return [Marca(each.start(), each.end()) for each in _MIRRORED.finditer(livre)] if livre.count("/") > 1 else []
 
 
+def _conjunto(one: Turno, two: Turno, hours: Turno, plano: str) -> Turno | None:
+    """Return the one shift that two named periods and a range of hours behind them describe: "tarde/noite (13h às 01h)"."""
+    starts = _PARTS.get((one.periodo, two.periodo))
+    if starts is None or one.das or two.das or hours.periodo or not (hours.das and hours.ate):
+        return None
+    if not _BOTH.fullmatch(plano, one.fim, two.inicio) or not _JOINING.fullmatch(plano, two.fim, hours.inicio):
+        return None
+    if hours.das.hour not in starts or not 8 <= horas_entre(hours.das, hours.ate) <= 12:
+        return None
+    return Turno(one.inicio, hours.fim, periodo_das_horas(hours.das, hours.ate), hours.das, hours.ate)
+
+
 def _fundidos(found: list[Turno], plano: str) -> list[Turno]:
     """Merge two adjacent mentions of the same shift into one: "SD (7-19h)", "12h noite"."""
     kept: list[Turno] = []
     for each in found:
+        if len(kept) > 1 and (joint := _conjunto(kept[-2], kept[-1], each, plano)) is not None:
+            kept[-2:] = [joint]
+            continue
         both = _fundir(kept[-1], each, plano) if kept else None
         if both is None:
             kept.append(each)
