@@ -116,6 +116,28 @@ async def test_a_claim_under_load_skips_dead_index_entries_that_vacuum_cannot_re
     assert after_the_last < 30 < 500 < from_the_beginning
 
 
+@pytest.mark.parametrize("has_statistics", [True, False])
+async def test_a_claim_under_load_reads_few_pages_if_its_plan_does_not_know_the_parameters(
+    counted: Database, database_url: str, *, has_statistics: bool
+) -> None:
+    """After five executions, PostgreSQL plans a statement without its parameters. It then knows no longer that no item
+    has another priority, and must not search the whole table for one.
+    """
+    if counted.dialect == "sqlite":
+        pytest.skip("SQLite plans each statement without its parameters")
+    await _costs(counted, "0", IN_ORDER["postgres"], rows=BURST, has_statistics=has_statistics)
+    query = postgres_claim_queries(TASKS).claim_after
+    values = {"queue": "'default'", "now": "NULL", "holds": "'[]'", "limit": "10", "owner": "'a'", "lease": "1000000"}
+    values |= {"last_priority": "0", "last_due": "0", "last_id": "'00000000-0000-7000-8000-000000000000'"}
+    session = await asyncpg.connect(database_url)
+    await session.execute(f"SET plan_cache_mode = force_generic_plan; PREPARE claim_after AS {query.text}")
+    given = ", ".join(values[name] for name in query.parameters)
+    lines = [line for (line,) in await session.fetch(f"EXPLAIN (ANALYZE, BUFFERS) EXECUTE claim_after({given})")]
+    await session.close()
+    assert not any("Seq Scan on tasks" in line for line in lines), lines
+    assert sum(map(int, re.findall(r"(?:hit|read)=(\d+)", next(line for line in lines if "Buffers:" in line)))) < 500
+
+
 async def _costs(
     database: Database, priority: str, due: str, *, rows: int = ROWS, has_statistics: bool = True
 ) -> Costs:

@@ -299,11 +299,13 @@ def _after_last_condition(table: QueueTable, is_ready: str, in_queue: str) -> st
     )
     if table.priority is None:
         return condition
-    waiting = f"SELECT 1 FROM {table.name} WHERE {is_ready}{in_queue} AND {table.priority}"
-    return (
-        f" AND {table.priority} = :last_priority{condition}"
-        f" AND NOT EXISTS ({waiting} < :last_priority) AND NOT EXISTS ({waiting} > :last_priority)"
+    others = " AND ".join(
+        f"(SELECT {table.priority} FROM {table.name} WHERE {is_ready}{in_queue} AND {table.priority} {side} :last_priority"
+        # The order makes the planner use the index; it would scan the table for NOT EXISTS.
+        f" ORDER BY {table.priority} {direction} LIMIT 1) IS NULL"
+        for side, direction in (("<", "DESC"), (">", "ASC"))
     )
+    return f" AND {table.priority} = :last_priority{condition} AND {others}"
 
 
 def _no_hold_condition(dialect: Dialect) -> str:
