@@ -12,6 +12,7 @@ from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.outcome import Settlement
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queue import claim, store
+from batuta.stores.sql.queue.continuation import Continuation
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import TASKS
 from batuta.testing import FakeClock
@@ -128,3 +129,15 @@ async def test_two_workers_share_a_long_queue_without_overlap(database: Database
     ids = await both[0].put(10 * MANY)
     claimed = [id for _ in range(6) for each in both for id in await each.claim()]
     assert sorted(claimed) == sorted(ids)
+
+
+def test_two_concurrent_claims_may_both_find_too_few_items(clock: FakeClock) -> None:
+    """Workers of one process share the place. Both claims have leased items, so neither may fail."""
+    leases = [Lease("00000000-0000-7000-8000-000000000001", 1, 1, {}, due=1.0)] * MANY
+    place = Continuation(TASKS, clock)
+    place.begin([(0,)] * MANY, leases, place.now())
+    assert place.parameters() == place.parameters() is not None
+    place.move(leases[1:], MANY)
+    place.move(leases[1:], MANY)
+    place.move(leases, MANY)
+    assert place.parameters() is None

@@ -64,12 +64,11 @@ class Continuation:
 
     def move(self, leases: Sequence[Lease], limit: int) -> None:
         """Move the place after a claim that continued after it. If the claim found fewer items than ``limit``, remove
-        the place, and store no other place for a second.
+        the place, and store no other place for a second. A concurrent claim may have removed the place already.
         """
-        assert self._place is not None
         if len(leases) < limit:
             self._place, self._not_before = None, self.now() + LONGEST
-        else:
+        elif self._place is not None:
             self._place = _last(leases, self._place.last_priority)
 
 
